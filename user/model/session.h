@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One session in memory: the calls of every thread, paired and nested, with
+ * what is known of processes, images and kernels. report, diagnose and export
+ * read this and nothing else.
+ */
+#ifndef GBPF_MODEL_SESSION_H
+#define GBPF_MODEL_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "record/reader.h"
+
+#define CALL_NONE UINT32_MAX
+
+enum call_flags {
+	CALL_OPEN = 1u << 0,	 /* begun, not returned when the trace ended */
+	CALL_NO_END = 1u << 1,	 /* end was lost, or never came (longjmp, exec, killed thread) */
+	CALL_NO_BEGIN = 1u << 2, /* end without begin: entered before the trace, or begin lost */
+	CALL_ERROR = 1u << 3,	 /* returned an error */
+	CALL_POLL = 1u << 4,	 /* a collapsed run of queries */
+	CALL_NESTED = 1u << 5,	 /* inside another probed call of its thread */
+	CALL_COLD = 1u << 6,	 /* a first call, by evidence (docs/metrics.md) */
+	CALL_ENTRY_ONLY = 1u << 7, /* no return probe here: duration unknown */
+};
+
+/* begin and end are CLOCK_MONOTONIC ns, half-open. */
+struct call {
+	int64_t begin, end; /* end is valid unless OPEN, NO_END or ENTRY_ONLY; begin unless NO_BEGIN */
+	int64_t children;   /* ns spent in probed calls directly inside this one */
+	uint32_t thread;    /* index into threads */
+	uint32_t parent;    /* index into calls, CALL_NONE at the top */
+	uint32_t kernel;    /* index into kernels (launches), UINT32_MAX if none */
+	uint32_t args;	    /* index into launches or transfers, by the API's kind; UINT32_MAX if none */
+	int32_t ret;
+	uint16_t api;	    /* index into apis */
+	uint16_t flags;	    /* enum call_flags */
+};
+
+struct launch_args {
+	uint64_t func, stream, smem;
+	uint32_t grid[3], block[3];
+};
+
+struct call_args {
+	uint64_t object, stream, source, bytes, kind, out;
+	bool has_out;
+};
+
+struct poll_args {
+	int64_t inside;
+	uint64_t object;
+	uint32_t min, max, count;
+};
+
+struct session_api {
+	const char *name; /* as exported */
+	char *display;
+	uint16_t catalogue; /* id in this build's catalogue, 0 if unknown to it */
+	uint8_t library, kind; /* enum api_library, enum api_kind */
+};
+
+struct session_process {
+	uint32_t pid, ppid, ns_pid, uid;
+	uint32_t flags; /* RECORD_PROCESS_* */
+	int64_t start;	/* identity, CLOCK_BOOTTIME ns */
+	int64_t first, last; /* CLOCK_MONOTONIC ns: alive in [first, last) as far as seen */
+	bool exited;
+	int32_t exit_code;
+	char *comm, *cmdline, *exe, *container;
+};
+
+struct session_thread {
+	uint32_t pid, tid, ns_tid;
+	uint32_t process; /* index into processes */
+	char *comm;
+	uint32_t first_call, calls; /* its calls, by begin, in calls[] */
+};
+
+struct session_kernel {
+	char *mangled, *demangled, *short_name;
+};
+
+struct session_quality {
+	uint64_t events;
+	uint64_t losses[8]; /* by enum record_loss_cause */
+	uint64_t unpaired_begin, unpaired_end;
+	uint64_t lost_bytes;
+	enum reader_end end;
+};
+
+struct session {
+	int64_t begin, end; /* the union of the windows' span, ns */
+	struct record_window *windows;
+	size_t windows_count;
+	struct session_api *apis;
+	size_t apis_count;
+	struct session_process *processes;
+	size_t processes_count;
+	struct session_thread *threads;
+	size_t threads_count;
+	struct session_kernel *kernels;
+	size_t kernels_count;
+	struct call *calls; /* grouped by thread, each group sorted by begin */
+	size_t calls_count;
+	struct launch_args *launches;
+	size_t launches_count;
+	struct call_args *transfers;
+	size_t transfers_count;
+	struct poll_args *polls;
+	size_t polls_count;
+	struct record_image *images; /* strings owned by the session */
+	size_t images_count;
+	struct record_site *sites;
+	size_t sites_count;
+	struct record_clock *clocks;
+	size_t clocks_count;
+	struct record_info *infos;
+	size_t infos_count;
+	struct session_quality quality;
+};
+
+/*
+ * Reads everything r has left. Returns 0 or -errno (-ENOMEM, -EIO, -EOVERFLOW
+ * for more calls than 32 bits can count). The reader stays the caller's.
+ */
+int session_load(struct session **out, struct reader *r);
+void session_free(struct session *s); /* NULL is accepted */
+
+/* Value of an info key, or NULL. */
+const char *session_info(const struct session *s, const char *key);
+
+/* Wall duration of a call in ns, -1 where it is not known. */
+int64_t call_duration(const struct call *c);
+/* Duration without the probed calls inside it, -1 where not known. */
+int64_t call_self(const struct call *c);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef GBPF_RECORD_WRITER_H
+#define GBPF_RECORD_WRITER_H
+
+#include "record/record.h"
+
+struct writer;
+
+/*
+ * Starts a file on fd, which must be empty, and owns fd from here on (also
+ * when it fails). realtime is CLOCK_REALTIME ns. Returns 0 or -errno.
+ */
+int writer_new(struct writer **out, int fd, int64_t realtime);
+
+/*
+ * Adds events, count of them in one go: the hot path, no allocation and no
+ * system call but one write(2) a chunk. Adding after a failure returns that
+ * first failure again, so a caller may check once a batch.
+ */
+int writer_events(struct writer *w, const struct event *events, size_t count);
+
+/* Adds any record (RECORD_EVENTS included). Strings are copied, and bounded. */
+int writer_add(struct writer *w, const struct record *record);
+
+/* Writes out what is buffered, so that a crash later cannot lose it. */
+int writer_flush(struct writer *w);
+
+/* Bytes written so far. */
+uint64_t writer_size(const struct writer *w);
+
+/*
+ * Flushes, writes the index and closes. The first error of the writer's life
+ * is returned. The writer is gone afterwards, whatever the result; NULL is
+ * accepted.
+ */
+int writer_close(struct writer *w);
+
+#endif
