@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "util/json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "util/text.h"
+
+void json_init(struct json *j, FILE *out)
+{
+	*j = (struct json){.out = out};
+}
+
+static void before_value(struct json *j)
+{
+	if (!j->after_key && j->comma[j->depth])
+		putc(',', j->out);
+	j->comma[j->depth] = true;
+	j->after_key = false;
+}
+
+static void open_level(struct json *j, char bracket)
+{
+	before_value(j);
+	assert(j->depth + 1 < JSON_MAX_DEPTH);
+	j->comma[++j->depth] = false;
+	putc(bracket, j->out);
+}
+
+static void close_level(struct json *j, char bracket)
+{
+	assert(j->depth > 0);
+	j->depth--;
+	putc(bracket, j->out);
+}
+
+void json_begin_object(struct json *j)
+{
+	open_level(j, '{');
+}
+
+void json_end_object(struct json *j)
+{
+	close_level(j, '}');
+}
+
+void json_begin_array(struct json *j)
+{
+	open_level(j, '[');
+}
+
+void json_end_array(struct json *j)
+{
+	close_level(j, ']');
+}
+
+static void put_ascii(FILE *out, unsigned char c)
+{
+	switch (c) {
+	case '"':
+		fputs("\\\"", out);
+		break;
+	case '\\':
+		fputs("\\\\", out);
+		break;
+	case '\n':
+		fputs("\\n", out);
+		break;
+	case '\t':
+		fputs("\\t", out);
+		break;
+	case '\r':
+		fputs("\\r", out);
+		break;
+	default:
+		if (c < 0x20 || c == 0x7f)
+			fprintf(out, "\\u%04x", c);
+		else
+			putc(c, out);
+	}
+}
+
+/* Line separators end a statement where JSON is read as JavaScript. */
+static bool is_line_separator(const char *s)
+{
+	return !memcmp(s, "\xe2\x80\xa8", 3) || !memcmp(s, "\xe2\x80\xa9", 3);
+}
+
+static void put_escaped(FILE *out, const char *s, size_t len)
+{
+	for (size_t i = 0; i < len;) {
+		size_t n = text_utf8_length(s + i, len - i);
+
+		if (n == 0) {
+			fputs("\\ufffd", out);
+			n = 1;
+		} else if (n == 1) {
+			put_ascii(out, (unsigned char)s[i]);
+		} else if (n == 3 && is_line_separator(s + i)) {
+			fprintf(out, "\\u202%c", s[i + 2] == '\xa8' ? '8' : '9');
+		} else {
+			fwrite(s + i, 1, n, out);
+		}
+		i += n;
+	}
+}
+
+void json_string_n(struct json *j, const char *s, size_t len)
+{
+	before_value(j);
+	putc('"', j->out);
+	put_escaped(j->out, s, len);
+	putc('"', j->out);
+}
+
+void json_string(struct json *j, const char *s)
+{
+	if (s)
+		json_string_n(j, s, strlen(s));
+	else
+		json_null(j);
+}
+
+void json_key(struct json *j, const char *key)
+{
+	json_string(j, key);
+	putc(':', j->out);
+	j->after_key = true;
+}
+
+void json_int(struct json *j, int64_t v)
+{
+	before_value(j);
+	fprintf(j->out, "%" PRId64, v);
+}
+
+void json_uint(struct json *j, uint64_t v)
+{
+	before_value(j);
+	fprintf(j->out, "%" PRIu64, v);
+}
+
+void json_double(struct json *j, double v, int decimals)
+{
+	if (!isfinite(v)) {
+		json_null(j);
+		return;
+	}
+	before_value(j);
+	fprintf(j->out, "%.*f", decimals, v);
+}
+
+void json_bool(struct json *j, bool v)
+{
+	before_value(j);
+	fputs(v ? "true" : "false", j->out);
+}
+
+void json_null(struct json *j)
+{
+	before_value(j);
+	fputs("null", j->out);
+}
