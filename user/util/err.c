@@ -44,7 +44,6 @@ int err_flush_stdout(int status)
 		failed = 1;
 	if (!failed)
 		return status;
-	if (errno != EPIPE)
-		err_report("cannot write to stdout: %s", errno ? strerror(errno) : "output error");
+	err_report("cannot write to stdout: %s", errno ? strerror(errno) : "output error");
 	return status ? status : 1;
 }

@@ -14,8 +14,7 @@ void err_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
  * Flushes stdout. Returns status, or 1 if status was 0 and what was printed
- * could not be written, which is reported; a reader that went away (EPIPE)
- * fails without a word.
+ * could not be written, which is reported.
  */
 int err_flush_stdout(int status);
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cmd/cmd.h"
+
+static const struct command *const commands[] = {
+	&cmd_list,
+	NULL,
+};
+
+int main(int argc, char **argv)
+{
+	return cmd_dispatch(commands, argc, argv);
+}
