@@ -20,11 +20,14 @@ struct process_info {
 	bool seccomp;	  /* a seccomp filter is installed (Seccomp: 2) */
 	char comm[16];
 	char cmdline[512];   /* arguments joined by blanks, "" for kernel threads */
-	char exe[512];	     /* as /proc/PID/exe reads; " (deleted)" is kept */
+	char exe[512];	     /* as /proc/PID/exe reads, " (deleted)" is kept; "" if it may not be read */
 	char container[128]; /* short id from the cgroup path, "" if none */
 };
 
-/* 0, -ESRCH (no such process, or it ended meanwhile), -EACCES. */
+/*
+ * 0, -ESRCH (no such process, only a thread of that number, it ended meanwhile
+ * or is a zombie without threads), -EACCES (hidden by hidepid).
+ */
 int process_read(uint32_t pid, struct process_info *out);
 int64_t process_start(uint32_t pid); /* ns as in process_info.start, or -errno */
 /* Thread's name; "" if it is gone. */
@@ -76,6 +79,14 @@ enum image_hint image_hint(const char *path);
  * Python environments that can be found. Calls each(path, hint).
  */
 int images_installed(int (*each)(const char *path, enum image_hint hint, void *ctx), void *ctx);
+/*
+ * Those that a command about to be started would find besides: beside its
+ * executable (looked for in the PATH of envp), in its LD_LIBRARY_PATH and
+ * PYTHONPATH and in the Python environment it belongs to. envp ends with NULL.
+ * Both return what each returned if that was not 0, else 0, or -ENOMEM.
+ */
+int images_of_command(const char *command, char *const envp[],
+		      int (*each)(const char *path, enum image_hint hint, void *ctx), void *ctx);
 
 /* ---- notices of new mappings, forks, execs and exits (watch.c) ---- */
 
@@ -84,7 +95,7 @@ enum watch_kind { WATCH_MAP = 1, WATCH_FORK, WATCH_EXEC, WATCH_EXIT, WATCH_COMM,
 struct watch_notice {
 	enum watch_kind kind;
 	int64_t ts; /* CLOCK_MONOTONIC ns */
-	uint32_t pid, tid, ppid; /* EXIT and COMM of a thread: tid != pid */
+	uint32_t pid, tid, ppid; /* ppid: FORK and EXIT; COMM of a thread: tid != pid */
 	uint64_t lost;		 /* WATCH_LOST: how many */
 	struct mapping map;	 /* WATCH_MAP; executable and file-backed only */
 	const char *comm;	 /* WATCH_COMM, WATCH_EXEC */
@@ -92,10 +103,25 @@ struct watch_notice {
 
 struct watch;
 
-/* System-wide, one perf event a CPU. -EACCES/-EPERM without the rights. */
+/*
+ * System-wide, one perf event a CPU. -EACCES/-EPERM without the rights. FORK and
+ * EXIT are those of processes: EXIT is the end of the first thread, which other
+ * threads can outlive (process_read() tells).
+ */
 int watch_new(struct watch **out);
-int watch_fd(const struct watch *w); /* epoll fd, readable when notices wait */
-/* Hands over what is there, in the order of time as far as possible. Returns how many, or -errno. */
+/* Mappings of paths that want() refuses are dropped unseen; NULL, as at first: none is. */
+void watch_filter(struct watch *w, bool (*want)(const char *path, void *ctx), void *ctx);
+/*
+ * An epoll fd that becomes readable when notices come. Being told once uses that
+ * up: consume after each time. Every notice wakes, so on a machine that starts
+ * thousands of processes a second let a millisecond pass before waiting again.
+ */
+int watch_fd(const struct watch *w);
+/*
+ * Hands over what happened before the call, in the order of time over all CPUs,
+ * until each returns non-zero. Returns how many notices were handed over, what
+ * each returned if that was negative, or -errno.
+ */
 int watch_consume(struct watch *w, int (*each)(const struct watch_notice *n, void *ctx), void *ctx);
 void watch_free(struct watch *w); /* NULL is accepted */
 
