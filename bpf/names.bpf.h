@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Kernel names, sent once a handle. The driver keeps a pointer to the mangled
+ * name in the object behind CUfunction and CUkernel (offset 8 in driver 580);
+ * the layout is not documented, so the loader learns the offset and checks it.
+ */
+
+static __always_inline u64 name_key(u32 pid, u64 handle)
+{
+	u64 generation = name_generation[pid % GBPF_NAME_GENERATIONS];
+
+	return handle ^ (u64)pid << 42 ^ generation * 0xd6e8feb86659fd93ULL;
+}
+
+static __always_inline u64 *name_set(u64 key)
+{
+	return &named[(key * 0x9e3779b97f4a7c15ULL >> 47 & ~1ULL) % GBPF_NAMED_SLOTS];
+}
+
+static __always_inline void name_forget(u32 pid)
+{
+	__sync_fetch_and_add(&name_generation[pid % GBPF_NAME_GENERATIONS], 1);
+}
+
+static __always_inline struct gbpf_name *name_reserve(u64 pid_tgid, u64 cookie, u64 handle,
+						      u64 where, u64 size)
+{
+	struct gbpf_name *n;
+
+	/* bpf_ringbuf_reserve() wants a constant */
+	if (size == GBPF_NAME_SHORT)
+		n = ring_reserve(sizeof(*n) + GBPF_NAME_SHORT);
+	else
+		n = ring_reserve(sizeof(*n) + GBPF_NAME_LONG);
+	if (!n)
+		return NULL;
+	hdr_fill(&n->hdr, bpf_ktime_get_ns(), pid_tgid, 0,
+		 COOKIE_TAG(cookie, GBPF_REC_NAME));
+	n->handle = handle;
+	n->where = where;
+	return n;
+}
+
+/* Sends the string at where; a name that does not fit the short record goes in a long one. */
+static __noinline bool name_send(u64 pid_tgid, u64 cookie, u64 handle, u64 where, u32 source)
+{
+	struct gbpf_name *n;
+	long len;
+
+	n = name_reserve(pid_tgid, cookie, handle, where, GBPF_NAME_SHORT);
+	if (!n)
+		return false;
+	len = bpf_probe_read_user_str(n->name, GBPF_NAME_SHORT, (void *)where);
+	if (len == GBPF_NAME_SHORT) {
+		bpf_ringbuf_discard(n, BPF_RB_NO_WAKEUP);
+		n = name_reserve(pid_tgid, cookie, handle, where, GBPF_NAME_LONG);
+		if (!n)
+			return false;
+		len = bpf_probe_read_user_str(n->name, GBPF_NAME_LONG, (void *)where);
+	}
+	n->len = len;
+	n->source = len > 0 ? source : GBPF_NAME_FAULT;
+	ring_submit(n);
+	return true;
+}
+
+/* Once a handle, before the launch that needs it. */
+static __always_inline void name_handle(struct pt_regs *ctx, u64 pid_tgid, u64 cookie, u64 handle)
+{
+	u8 offset = name_offset[COOKIE_IMAGE(cookie)];
+	u64 key = name_key(pid_tgid >> 32, handle);
+	u64 *set = name_set(key);
+	u64 where = 0;
+
+	if (offset == GBPF_NO_NAMES || set[0] == key || set[1] == key)
+		return;
+	bpf_probe_read_user(&where, sizeof(where), (void *)(handle + offset));
+	if (!name_send(pid_tgid, cookie, handle, where, GBPF_NAME_LAYOUT))
+		return;
+	set[1] = set[0];
+	set[0] = key;
+}
