@@ -92,6 +92,36 @@ static const char *skip_operator(const char *s)
 }
 
 /*
+ * libstdc++ refuses names over 1023 bytes, which CUDA template libraries exceed
+ * with ease. Their scope still reads off the front ("_ZN2at6kernelI…": lengths
+ * and identifiers, Itanium C++ ABI 5.1.2); the last one is the short name.
+ */
+static char *mangled_short_name(const char *mangled)
+{
+	const char *s = mangled + 2, *name = mangled;
+	size_t len = strlen(mangled);
+
+	if (*s == 'N')
+		s += 1 + strspn(s + 1, "rVK");
+	for (;;) {
+		char *after;
+		unsigned long n;
+
+		if (*s == 'L')
+			s++;
+		if (!isdigit((unsigned char)*s))
+			break;
+		n = strtoul(s, &after, 10);
+		if (n == 0 || n > strlen(after))
+			break;
+		name = after;
+		len = n;
+		s = after + n;
+	}
+	return strndup(name, len);
+}
+
+/*
  * The last component before the parameter list: at the top level a blank ends
  * the return type, "::" a scope, and "<" the name itself.
  */
@@ -99,6 +129,8 @@ char *text_short_name(const char *demangled)
 {
 	const char *start = demangled, *end = NULL, *s = demangled;
 
+	if (!strncmp(demangled, "_Z", 2))
+		return mangled_short_name(demangled);
 	while (*s) {
 		const char *after = s == start ? skip_operator(s) : s;
 
@@ -110,6 +142,8 @@ char *text_short_name(const char *demangled)
 			if (*s == '<' && !end)
 				end = s;
 			s = skip_nested(s);
+		} else if (*s == ' ' && s == end && s[1] == '<') {
+			s++; /* "operator< <int>" */
 		} else if (*s == ' ' || *s == ':') {
 			start = ++s;
 			end = NULL;

@@ -32,9 +32,10 @@ const char *text_count(uint64_t n, char *buf, size_t size);
 
 /*
  * Demangles a kernel's name with __cxa_demangle, bounded: names over 8 KiB and
- * names that do not demangle come back as they are. short_name keeps only the
- * unqualified function ("base" of nsys). The result is malloc'ed, NULL if out
- * of memory.
+ * names that do not demangle (libstdc++ refuses those over 1023 bytes) or would
+ * become longer than 32 KiB come back as they are. short_name keeps only the
+ * unqualified function ("base" of nsys), also of a name left mangled. The
+ * result is malloc'ed, NULL if out of memory.
  */
 char *text_demangle(const char *mangled);
 char *text_short_name(const char *demangled);
