@@ -17,8 +17,10 @@ enum reader_end {
 };
 
 /*
- * Opens path ("-" is not special). Errors: -errno of open(2); -EBADMSG: not a
- * .gbpf file; -EPROTO: written by a newer, incompatible version.
+ * Opens path, a regular file ("-" is not special). Errors: -errno of open(2);
+ * -EISDIR; -ESPIPE: neither file nor directory; -EBADMSG: not a .gbpf file, or
+ * its first 32 bytes are incomplete or damaged; -EPROTO: written by another,
+ * incompatible version; -ENOMEM.
  */
 int reader_open(struct reader **out, const char *path);
 
@@ -36,6 +38,9 @@ uint64_t reader_lost_bytes(const struct reader *r);
 
 /* CLOCK_REALTIME ns at which the file was begun. */
 int64_t reader_realtime(const struct reader *r);
+
+/* The version of the format that the file says it has; neither may be NULL. */
+void reader_version(const struct reader *r, unsigned int *major, unsigned int *minor);
 
 void reader_close(struct reader *r); /* NULL is accepted */
 

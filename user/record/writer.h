@@ -8,21 +8,33 @@ struct writer;
 
 /*
  * Starts a file on fd, which must be empty, and owns fd from here on (also
- * when it fails). realtime is CLOCK_REALTIME ns. Returns 0 or -errno.
+ * when it fails). realtime is CLOCK_REALTIME ns. Returns 0 or -errno (-EEXIST:
+ * the file was not empty). The caller ignores SIGXFSZ, or a file size limit
+ * ends the process instead of being an error.
  */
 int writer_new(struct writer **out, int fd, int64_t realtime);
 
 /*
  * Adds events, count of them in one go: the hot path, no allocation and no
  * system call but one write(2) a chunk. Adding after a failure returns that
- * first failure again, so a caller may check once a batch.
+ * first failure again, so a caller may check once a batch. -EINVAL: one of them
+ * has no known kind or args; none was added, and the writer goes on. Fields
+ * that do not belong to an event's kind are not kept.
  */
 int writer_events(struct writer *w, const struct event *events, size_t count);
 
-/* Adds any record (RECORD_EVENTS included). Strings are copied, and bounded. */
+/*
+ * Adds any record (RECORD_EVENTS included). Strings are copied, and cut after
+ * 65535 bytes (a kernel's name after 8191); NULL is "". Records other than
+ * events are read back no later than events added after them, in the order
+ * added among those of their kind. -EINVAL: no such kind.
+ */
 int writer_add(struct writer *w, const struct record *record);
 
-/* Writes out what is buffered, so that a crash later cannot lose it. */
+/*
+ * Hands what is buffered to the kernel, so that it outlives this process (a
+ * power cut is another matter: no fsync(2)). Returns 0 or the first failure.
+ */
 int writer_flush(struct writer *w);
 
 /* Bytes written so far. */

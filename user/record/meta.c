@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "record/meta.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "record/bytes.h"
+
+enum field_type {
+	FIELD_NONE = 0,
+	FIELD_32,   /* signed ones as their bit pattern */
+	FIELD_64,
+	FIELD_TIME, /* as FIELD_64, and counts for the chunk's time range */
+	FIELD_STRING,
+	FIELD_NAME, /* a string whose length is kept beside it: may hold NULs */
+};
+
+struct field {
+	uint8_t type;
+	uint16_t offset;
+};
+
+#define F(type, member) {FIELD_##type, offsetof(struct record, member)}
+
+static const struct field fields[META_KINDS][META_FIELDS_MAX] = {
+	[RECORD_NAME] = {F(TIME, name.ts), F(32, name.pid), F(32, name.source),
+			 F(64, name.handle), F(NAME, name.name)},
+	[RECORD_PROCESS] = {F(TIME, process.ts), F(32, process.event), F(32, process.pid),
+			    F(32, process.ppid), F(32, process.ns_pid), F(32, process.uid),
+			    F(32, process.exit_code), F(32, process.flags),
+			    F(64, process.start), F(STRING, process.comm),
+			    F(STRING, process.cmdline), F(STRING, process.exe),
+			    F(STRING, process.container)},
+	[RECORD_THREAD] = {F(32, thread.pid), F(32, thread.tid), F(32, thread.ns_tid),
+			   F(STRING, thread.comm)},
+	[RECORD_IMAGE] = {F(32, image.id), F(32, image.kind), F(64, image.dev), F(64, image.ino),
+			  F(64, image.mapped), F(64, image.covered), F(STRING, image.path),
+			  F(STRING, image.build_id), F(STRING, image.version)},
+	[RECORD_SITE] = {F(32, site.image), F(32, site.state), F(64, site.offset),
+			 F(STRING, site.api), F(STRING, site.reason)},
+	[RECORD_API] = {F(32, api.id), F(STRING, api.name), F(STRING, api.library),
+			F(STRING, api.kind)},
+	[RECORD_CLOCK] = {F(TIME, clock.monotonic), F(64, clock.realtime), F(64, clock.boottime),
+			  F(64, clock.error)},
+	[RECORD_LOSS] = {F(TIME, loss.ts), F(32, loss.cause), F(64, loss.count)},
+	[RECORD_WINDOW] = {F(TIME, window.begin), F(TIME, window.end)},
+	[RECORD_INFO] = {F(STRING, info.key), F(STRING, info.value)},
+};
+
+bool meta_known(unsigned int kind)
+{
+	return kind < META_KINDS && fields[kind][0].type != FIELD_NONE;
+}
+
+static const struct field *field_at(enum record_kind kind, size_t i)
+{
+	bool there = i < META_FIELDS_MAX && fields[kind][i].type != FIELD_NONE;
+
+	return there ? &fields[kind][i] : NULL;
+}
+
+static bool is_string(const struct field *f)
+{
+	return f->type == FIELD_STRING || f->type == FIELD_NAME;
+}
+
+/* memcpy(), because a field's type is known only from the table. */
+static uint64_t number_get(const struct record *record, const struct field *f)
+{
+	const char *at = (const char *)record + f->offset;
+	uint32_t word;
+	uint64_t value;
+
+	if (f->type == FIELD_32) {
+		memcpy(&word, at, sizeof(word));
+		return word;
+	}
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+static void number_set(struct record *record, const struct field *f, uint64_t value)
+{
+	char *at = (char *)record + f->offset;
+	uint32_t word = (uint32_t)value;
+
+	if (f->type == FIELD_32)
+		memcpy(at, &word, sizeof(word));
+	else
+		memcpy(at, &value, sizeof(value));
+}
+
+static const char *string_get(const struct record *record, const struct field *f)
+{
+	const char *s;
+
+	memcpy(&s, (const char *)record + f->offset, sizeof(s));
+	return s ? s : "";
+}
+
+static void string_set(struct record *record, const struct field *f, const char *s)
+{
+	memcpy((char *)record + f->offset, &s, sizeof(s));
+}
+
+static size_t string_length(const struct record *record, const struct field *f)
+{
+	if (f->type == FIELD_STRING)
+		return strnlen(string_get(record, f), META_STRING_MAX);
+	if (!record->name.name)
+		return 0;
+	return record->name.len < META_NAME_MAX ? record->name.len : META_NAME_MAX;
+}
+
+void meta_times(const struct record *record, int64_t *first, int64_t *last)
+{
+	const struct field *f;
+
+	for (size_t i = 0; (f = field_at(record->kind, i)); i++) {
+		int64_t ts;
+
+		if (f->type != FIELD_TIME)
+			continue;
+		ts = (int64_t)number_get(record, f);
+		*first = ts < *first ? ts : *first;
+		*last = ts > *last ? ts : *last;
+	}
+}
+
+int meta_batch_new(struct meta_batch *b)
+{
+	b->records = calloc(META_BATCH_RECORDS, sizeof(*b->records));
+	b->strings = malloc(META_BATCH_STRINGS);
+	meta_batch_clear(b);
+	if (b->records && b->strings)
+		return 0;
+	meta_batch_free(b);
+	return -ENOMEM;
+}
+
+void meta_batch_free(struct meta_batch *b)
+{
+	free(b->records);
+	free(b->strings);
+	b->records = NULL;
+	b->strings = NULL;
+}
+
+void meta_batch_clear(struct meta_batch *b)
+{
+	b->count = 0;
+	b->used = 0;
+}
+
+static size_t strings_size(const struct record *record)
+{
+	const struct field *f;
+	size_t size = 0;
+
+	for (size_t i = 0; (f = field_at(record->kind, i)); i++)
+		size += is_string(f) ? string_length(record, f) + 1 : 0;
+	return size;
+}
+
+int meta_batch_add(struct meta_batch *b, const struct record *record)
+{
+	const struct field *f;
+	struct record *copy;
+
+	if (b->count == META_BATCH_RECORDS ||
+	    strings_size(record) > META_BATCH_STRINGS - b->used)
+		return -ENOSPC;
+	copy = &b->records[b->count++];
+	*copy = *record;
+	for (size_t i = 0; (f = field_at(record->kind, i)); i++) {
+		char *to = b->strings + b->used;
+		size_t len;
+
+		if (!is_string(f))
+			continue;
+		len = string_length(record, f);
+		memcpy(to, string_get(record, f), len);
+		to[len] = '\0';
+		string_set(copy, f, to);
+		if (f->type == FIELD_NAME)
+			copy->name.len = len;
+		b->used += len + 1;
+	}
+	return 0;
+}
+
+size_t meta_bound(void)
+{
+	return META_FIELDS_MAX * column_bound(META_BATCH_RECORDS) + META_BATCH_STRINGS;
+}
+
+size_t meta_encode(const struct meta_batch *b, uint64_t *scratch, uint8_t *out)
+{
+	enum record_kind kind = b->records[0].kind;
+	const struct field *f;
+	uint8_t *at = out;
+
+	for (size_t i = 0; (f = field_at(kind, i)); i++) {
+		for (size_t r = 0; r < b->count; r++)
+			scratch[r] = is_string(f) ? string_length(&b->records[r], f) :
+						    number_get(&b->records[r], f);
+		at = column_put(at, scratch, b->count);
+		for (size_t r = 0; is_string(f) && r < b->count; r++) {
+			memcpy(at, string_get(&b->records[r], f), scratch[r] + 1);
+			at += scratch[r] + 1;
+		}
+	}
+	return (size_t)(at - out);
+}
+
+static int reserve(struct meta_reader *m, size_t count)
+{
+	if (count <= m->capacity)
+		return 0;
+	meta_reader_free(m);
+	for (size_t i = 0; i < META_FIELDS_MAX; i++) {
+		m->value[i] = malloc(count * sizeof(m->value[i][0]));
+		if (!m->value[i])
+			return -ENOMEM;
+	}
+	m->capacity = count;
+	return 0;
+}
+
+/* Steps over the strings of one field, each of which must end in its NUL. */
+static int skip_strings(struct cursor *in, const uint64_t *length, size_t count, uint64_t max)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (length[i] > max || (size_t)(in->end - in->at) < length[i] + 1 ||
+		    in->at[length[i]])
+			return -EBADMSG;
+		in->at += length[i] + 1;
+	}
+	return 0;
+}
+
+int meta_decode(struct meta_reader *m, enum record_kind kind, const uint8_t *in, size_t size,
+		size_t count)
+{
+	struct cursor cursor = {in, in + size};
+	const struct field *f;
+	int err;
+
+	m->count = m->next = 0;
+	if (count > CHUNK_RECORDS_MAX)
+		return -EBADMSG;
+	err = reserve(m, count);
+	for (size_t i = 0; !err && (f = field_at(kind, i)); i++) {
+		bool wide = f->type == FIELD_64 || f->type == FIELD_TIME;
+
+		err = column_get(&cursor, m->value[i], count, wide ? 8 : 4);
+		m->string[i] = (const char *)cursor.at;
+		if (!err && is_string(f))
+			err = skip_strings(&cursor, m->value[i], count,
+					   f->type == FIELD_NAME ? META_NAME_MAX :
+								   META_STRING_MAX);
+	}
+	if (err)
+		return err;
+	m->kind = kind;
+	m->count = count;
+	return 0;
+}
+
+bool meta_next(struct meta_reader *m, struct record *record)
+{
+	const struct field *f;
+	size_t at = m->next;
+
+	if (at == m->count)
+		return false;
+	m->next++;
+	memset(record, 0, sizeof(*record));
+	record->kind = m->kind;
+	for (size_t i = 0; (f = field_at(m->kind, i)); i++) {
+		if (!is_string(f)) {
+			number_set(record, f, m->value[i][at]);
+			continue;
+		}
+		string_set(record, f, m->string[i]);
+		m->string[i] += m->value[i][at] + 1;
+		if (f->type == FIELD_NAME)
+			record->name.len = m->value[i][at];
+	}
+	return true;
+}
+
+void meta_reader_free(struct meta_reader *m)
+{
+	for (size_t i = 0; i < META_FIELDS_MAX; i++) {
+		free(m->value[i]);
+		m->value[i] = NULL;
+	}
+	m->capacity = 0;
+}
