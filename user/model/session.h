@@ -24,21 +24,31 @@ enum call_flags {
 	CALL_NESTED = 1u << 5,	 /* inside another probed call of its thread */
 	CALL_COLD = 1u << 6,	 /* a first call, by evidence (docs/metrics.md) */
 	CALL_ENTRY_ONLY = 1u << 7, /* no return probe here: duration unknown */
+	CALL_ARGS_LAUNCH = 1u << 8, /* args is an index into launches */
+	CALL_ARGS_CALL = 1u << 9,   /* args is an index into transfers */
+	CALL_COLD_API = 1u << 10,   /* COLD as the first call of its API in the process */
+	CALL_COLD_KERNEL = 1u << 11, /* COLD as the first launch of its kernel in the process */
+	CALL_COLD_LOAD = 1u << 12,  /* the evidence for COLD_KERNEL is a module load just before */
 };
 
-/* begin and end are CLOCK_MONOTONIC ns, half-open. */
+/*
+ * begin and end are CLOCK_MONOTONIC ns, half-open. end is valid unless OPEN,
+ * NO_END or ENTRY_ONLY, begin unless NO_BEGIN (it then equals end). A POLL
+ * lasts from the first query's entry to the last one's return.
+ */
 struct call {
-	int64_t begin, end; /* end is valid unless OPEN, NO_END or ENTRY_ONLY; begin unless NO_BEGIN */
+	int64_t begin, end;
 	int64_t children;   /* ns spent in probed calls directly inside this one */
 	uint32_t thread;    /* index into threads */
 	uint32_t parent;    /* index into calls, CALL_NONE at the top */
 	uint32_t kernel;    /* index into kernels (launches), UINT32_MAX if none */
-	uint32_t args;	    /* index into launches or transfers, by the API's kind; UINT32_MAX if none */
+	uint32_t args;	    /* index into what ARGS_LAUNCH, ARGS_CALL or POLL says; UINT32_MAX if none */
 	int32_t ret;
 	uint16_t api;	    /* index into apis */
 	uint16_t flags;	    /* enum call_flags */
 };
 
+/* Equal arguments of several calls may share one entry. */
 struct launch_args {
 	uint64_t func, stream, smem;
 	uint32_t grid[3], block[3];
@@ -50,9 +60,10 @@ struct call_args {
 };
 
 struct poll_args {
-	int64_t inside;
+	int64_t inside; /* ns spent in the queries */
+	int64_t end;	/* return of the last query, 0: it has not returned */
 	uint64_t object;
-	uint32_t min, max, count;
+	uint32_t min, max, count; /* shortest and longest query, ns; queries */
 };
 
 struct session_api {
@@ -67,6 +78,8 @@ struct session_process {
 	uint32_t flags; /* RECORD_PROCESS_* */
 	int64_t start;	/* identity, CLOCK_BOOTTIME ns */
 	int64_t first, last; /* CLOCK_MONOTONIC ns: alive in [first, last) as far as seen */
+	int64_t begun; /* its fork or first exec, if inside the trace, else 0 */
+	bool started; /* begun before its first call, and none of its calls was missed */
 	bool exited;
 	int32_t exit_code;
 	char *comm, *cmdline, *exe, *container;
@@ -80,14 +93,15 @@ struct session_thread {
 };
 
 struct session_kernel {
-	char *mangled, *demangled, *short_name;
+	char *mangled, *demangled, *short_name; /* "kernel@0x…" where there is no name */
+	bool named;
 };
 
 struct session_quality {
 	uint64_t events;
 	uint64_t losses[8]; /* by enum record_loss_cause */
 	uint64_t unpaired_begin, unpaired_end;
-	uint64_t lost_bytes;
+	uint64_t lost_bytes; /* of the file, after its last readable chunk */
 	enum reader_end end;
 };
 
@@ -134,7 +148,10 @@ const char *session_info(const struct session *s, const char *key);
 
 /* Wall duration of a call in ns, -1 where it is not known. */
 int64_t call_duration(const struct call *c);
-/* Duration without the probed calls inside it, -1 where not known. */
-int64_t call_self(const struct call *c);
+/*
+ * Time of its own, in ns: without the probed calls inside it, and of a poll
+ * only what was spent in the queries. -1 where not known.
+ */
+int64_t call_self(const struct session *s, const struct call *c);
 
 #endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of the builder share; nobody outside model/ includes this. */
+#ifndef GBPF_MODEL_INTERNAL_H
+#define GBPF_MODEL_INTERNAL_H
+
+#include "bpf/gbpf.h"
+#include "model/builder.h"
+#include "model/grow.h"
+#include "model/map.h"
+
+#define NO_INDEX UINT32_MAX
+#define TS_LIMIT (INT64_C(1) << 62) /* differences of clamped times cannot overflow */
+#define ARGS_CACHE (1u << 16)
+
+enum pending_kind { PENDING_BEGIN = 1, PENDING_END = 2, PENDING_POLL = 3 };
+
+/* An event until it is paired: 24 bytes, because there are 10 million of them. */
+struct pending {
+	int64_t ts;
+	uint32_t sp;
+	uint32_t arg;	/* index into launches, transfers, polls or outs */
+	int32_t ret;	/* END, POLL; BEGIN: enum event_args */
+	uint16_t image;
+	uint16_t what; /* API id in bits 0..11, enum pending_kind above */
+};
+
+#define PENDING_API(p) ((p)->what & 0xfff)
+#define PENDING_KIND(p) ((p)->what >> 12)
+
+/* Events of one (pid, tid); pids may be reused in it. */
+struct queue {
+	uint32_t pid, tid;
+	struct pending *events;
+	size_t count, cap;
+	int64_t last;
+	bool unsorted;
+};
+
+struct process_note {
+	struct record_process r; /* strings owned */
+	size_t order;
+};
+
+struct name_note {
+	int64_t ts;
+	uint64_t handle;
+	uint32_t pid, source;
+	uint32_t epoch;	 /* index into epochs */
+	uint32_t kernel; /* index into kernels, NO_INDEX: not believed, or unreadable */
+	uint32_t after;	 /* of the first name of a handle: where its names end */
+	size_t order;
+	char *text;
+};
+
+/* Between two of these a pid is one program of one process. */
+struct epoch {
+	int64_t from;
+	uint32_t pid, process;
+};
+
+struct session_builder {
+	struct session *s;
+	struct queue *queues;
+	size_t queues_count, queues_cap;
+	struct map queue_of; /* (pid, tid) */
+	uint32_t recent;     /* queue of the last event */
+
+	struct process_note *notes;
+	size_t notes_count, notes_cap;
+	struct session_thread *named; /* pid, tid, ns_tid, comm of thread records */
+	size_t named_count, named_cap;
+	struct name_note *names;
+	size_t names_count, names_cap;
+	struct epoch *epochs; /* by (pid, from) */
+	size_t epochs_count, epochs_cap;
+
+	uint64_t *outs;
+	size_t outs_count, outs_cap;
+	uint32_t *launch_cache, *transfer_cache;
+	uint32_t api_of[GBPF_MAX_API]; /* catalogue id of the file to index into apis */
+	struct map entry_only_sites; /* (image, api index) */
+
+	struct map texts;     /* (hash of the text, attempt) to kernel */
+	struct map confirmed; /* (process, kernel): a getter gave this name */
+	struct map ranges;    /* (epoch, handle) to the first of its names */
+	struct map unnamed;   /* (process, handle) to kernel */
+
+	size_t apis_cap, processes_cap, threads_cap, kernels_cap, calls_cap, launches_cap,
+		transfers_cap, polls_cap, images_cap, sites_cap, clocks_cap, infos_cap,
+		windows_cap;
+	int64_t first_event, last_event;
+	bool finished;
+};
+
+/* Each returns 0, -ENOMEM or -EOVERFLOW. */
+int builder_events(struct session_builder *b, const struct record_events *r); /* intake.c */
+int builder_note(struct session_builder *b, const struct record *r);	       /* notes.c */
+uint32_t builder_api(struct session_builder *b, uint16_t id); /* notes.c; NO_INDEX: no memory */
+int builder_processes(struct session_builder *b);	       /* process.c */
+int builder_windows(struct session_builder *b);		       /* windows.c */
+int builder_names(struct session_builder *b);		       /* names.c */
+int builder_pair(struct session_builder *b);		       /* pair.c */
+int builder_cold(struct session_builder *b);		       /* cold.c */
+
+int queue_sort(struct queue *q); /* sort.c */
+
+/* First epoch of pid, as an index, and how many; process.c. */
+size_t epochs_of(const struct session_builder *b, uint32_t pid, size_t *count);
+uint32_t epoch_at(const struct session_builder *b, uint32_t pid, int64_t ts);
+
+/* Gives the launches in calls[from, to), all of one epoch, their kernels; names.c. */
+int names_apply(struct session_builder *b, uint32_t epoch, size_t from, size_t to);
+
+static inline int64_t clamp_ts(int64_t ts)
+{
+	return ts < 0 ? 0 : ts > TS_LIMIT ? TS_LIMIT : ts;
+}
+
+static inline int64_t add_ns(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+#endif

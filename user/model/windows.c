@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* When the probes were in place, and with it when the session began and ended. */
+#include "model/internal.h"
+
+static int window_order(const void *pa, const void *pb)
+{
+	const struct record_window *a = pa, *b = pb;
+
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return a->end < b->end ? -1 : a->end > b->end;
+}
+
+static size_t windows_join(struct record_window *w, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (w[i].end <= w[i].begin)
+			continue;
+		if (kept && w[i].begin <= w[kept - 1].end) {
+			if (w[i].end > w[kept - 1].end)
+				w[kept - 1].end = w[i].end;
+		} else {
+			w[kept++] = w[i];
+		}
+	}
+	return kept;
+}
+
+/*
+ * A file that was cut misses its last window: the events after the last known
+ * one prove that it began, and how long it lasted at least.
+ */
+static int64_t first_event_after(const struct session_builder *b, int64_t ts)
+{
+	int64_t first = INT64_MAX;
+
+	for (size_t i = 0; i < b->queues_count; i++) {
+		const struct queue *q = &b->queues[i];
+
+		for (size_t j = q->count; j-- > 0 && q->events[j].ts > ts;)
+			if (q->events[j].ts < first)
+				first = q->events[j].ts;
+	}
+	return first;
+}
+
+int builder_windows(struct session_builder *b)
+{
+	struct session *s = b->s;
+	int64_t known = 0, first;
+	int err;
+
+	for (size_t i = 0; i < s->windows_count; i++)
+		if (s->windows[i].end > known)
+			known = s->windows[i].end;
+	if (b->last_event >= known &&
+	    (!s->windows_count || s->quality.end != READER_END_WHOLE)) {
+		err = GROW(s->windows, b->windows_cap, s->windows_count + 1);
+		if (err)
+			return err;
+		first = s->windows_count ? first_event_after(b, known) : b->first_event;
+		if (first <= b->last_event)
+			s->windows[s->windows_count++] =
+				(struct record_window){ first, b->last_event + 1 };
+	}
+	if (s->windows_count)
+		qsort(s->windows, s->windows_count, sizeof(*s->windows), window_order);
+	s->windows_count = windows_join(s->windows, s->windows_count);
+	if (s->windows_count) {
+		s->begin = s->windows[0].begin;
+		s->end = s->windows[s->windows_count - 1].end;
+	}
+	return 0;
+}
