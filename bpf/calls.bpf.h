@@ -51,7 +51,10 @@ static __always_inline void begin_config(struct pt_regs *ctx, u64 pid_tgid, u64 
 	u64 func = PT_REGS_PARM2(ctx);
 	struct gbpf_begin_config *r;
 
-	name_handle(ctx, pid_tgid, cookie, func);
+	if (COOKIE_LEVEL(cookie))
+		name_stub(pid_tgid, cookie, func);
+	else
+		name_handle(ctx, pid_tgid, cookie, func);
 	r = ring_reserve(sizeof(*r));
 	if (!r)
 		return;
@@ -64,8 +67,10 @@ static __always_inline void begin_config(struct pt_regs *ctx, u64 pid_tgid, u64 
 
 static __always_inline void begin_rt_launch(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
 {
-	struct gbpf_begin_rt_launch *r = ring_reserve(sizeof(*r));
+	struct gbpf_begin_rt_launch *r;
 
+	name_stub(pid_tgid, cookie, PT_REGS_PARM1(ctx));
+	r = ring_reserve(sizeof(*r));
 	if (!r)
 		return;
 	hdr_fill(&r->hdr, bpf_ktime_get_ns(), pid_tgid, PT_REGS_SP(ctx),

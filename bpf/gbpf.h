@@ -15,6 +15,7 @@
  *
  *   bits  0..11  API id (catalogue)       bits 28..31  shape
  *   bits 12..27  image slot               bits 32..59  seven argument positions
+ *   bit  60      level: 1 for libraries above the driver (runtime, NCCL)
  *
  * A position is 0 (absent), 1..6 (integer argument registers in System V
  * order) or 7..15 (stack arguments, 7 being the first above the return
@@ -53,6 +54,7 @@ enum gbpf_arg {
 
 #define GBPF_COOKIE(api, image, shape)                                                             \
 	((__u64)(api) | (__u64)(image) << 12 | (__u64)(shape) << 28)
+#define GBPF_COOKIE_LEVEL (1ULL << 60)
 #define GBPF_COOKIE_ARG(arg, position) ((__u64)(position) << (32 + 4 * (arg)))
 
 /* ---- ring records ---- */
@@ -152,6 +154,7 @@ enum gbpf_name_source {
 	GBPF_NAME_LAYOUT = 1, /* through the handle, at the learned offset */
 	GBPF_NAME_GETTER = 2, /* the program asked the driver for it by name */
 	GBPF_NAME_FAULT = 3,  /* unreadable from the kernel: name holds nothing */
+	GBPF_NAME_STUB = 4,   /* a host function stands for the kernel: name holds nothing */
 };
 
 #define GBPF_NAME_SHORT 256
@@ -179,6 +182,7 @@ struct gbpf_process {
 	__s32 exit_code;
 	__u32 pad;
 	__u64 start; /* task's start time, CLOCK_BOOTTIME ns */
+	char comm[16];
 };
 
 #endif

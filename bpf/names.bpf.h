@@ -80,3 +80,25 @@ static __always_inline void name_handle(struct pt_regs *ctx, u64 pid_tgid, u64 c
 	set[1] = set[0];
 	set[0] = key;
 }
+
+/*
+ * The runtime launches by the address of a host function: user space finds its
+ * symbol. Asked for once an address.
+ */
+static __always_inline void name_stub(u64 pid_tgid, u64 cookie, u64 func)
+{
+	u64 key = name_key(pid_tgid >> 32, func);
+	u64 *set = name_set(key);
+	struct gbpf_name *n;
+
+	if (set[0] == key || set[1] == key)
+		return;
+	n = name_reserve(pid_tgid, cookie, func, func, GBPF_NAME_SHORT);
+	if (!n)
+		return;
+	n->len = 0;
+	n->source = GBPF_NAME_STUB;
+	ring_submit(n);
+	set[1] = set[0];
+	set[0] = key;
+}

@@ -31,6 +31,7 @@ static __always_inline void task_send(struct task_struct *task, u32 event)
 	r->exit_code = BPF_CORE_READ(task, exit_code);
 	r->pad = 0;
 	r->start = BPF_CORE_READ(task, group_leader, start_boottime);
+	BPF_CORE_READ_STR_INTO(&r->comm, task, comm);
 	ring_submit(r);
 }
 

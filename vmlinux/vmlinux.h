@@ -82,6 +82,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
+	char comm[16];
 };
 
 #pragma clang attribute pop
