@@ -65,7 +65,7 @@ size_t catalogue_count(void);
 const struct api *catalogue_get(uint16_t id);		 /* NULL if out of range */
 uint16_t catalogue_find(const char *name);		 /* 0 if not known */
 
-/* Exported on purpose by the libraries and left out on purpose here, with the reason; NULL if not listed. */
+/* Why a function that the libraries export is left out here; NULL if it is not, or not known. */
 const char *catalogue_excluded(const char *name);
 
 const char *api_library_name(unsigned library); /* "driver", "runtime", "nccl" */

@@ -25,12 +25,21 @@ struct elf_symbol {
 	bool global;
 };
 
-/* fd stays the caller's and must outlive the elf. -ENOEXEC: not ELF64 little-endian; -EBADMSG: cut or lying tables; -ENOMEM. */
+/*
+ * fd stays the caller's and must outlive the elf. -ENOEXEC: not an executable or
+ * shared library in little-endian ELF64; -EBADMSG: cut or lying tables; -EFBIG: a
+ * table over 256 MiB; -ENOMEM; or what reading said.
+ */
 int elf_open(struct elf **out, int fd);
 void elf_close(struct elf *e);
 unsigned elf_machine(const struct elf *e);
-/* Each defined function (undefined imports are none), .dynsym first, then .symtab. Stops when each returns non-zero and returns that. */
-int elf_each_function(struct elf *e, int (*each)(const struct elf_symbol *s, void *ctx), void *ctx);
+/*
+ * Each defined function (undefined imports are none), .dynsym first, then .symtab.
+ * Stops when each returns non-zero and returns that. Errors as elf_open(); what a
+ * good table held before a bad one has then been reported.
+ */
+int elf_each_function(struct elf *e, int (*each)(const struct elf_symbol *s, void *ctx),
+		      void *ctx);
 bool elf_has_symtab(const struct elf *e); /* false: stripped */
 bool elf_has_section(const struct elf *e, const char *name);
 bool elf_needs(struct elf *e, const char *prefix); /* DT_NEEDED starting with prefix */
@@ -42,6 +51,8 @@ const char *elf_soname(struct elf *e);
 int elf_read(const struct elf *e, uint64_t offset, void *buf, size_t size);
 /* Virtual address → file offset, UINT64_MAX if none. */
 uint64_t elf_offset(const struct elf *e, uint64_t address);
+/* Is the address in bytes of the file that are mapped executable? */
+bool elf_executable(const struct elf *e, uint64_t address);
 /* The function that covers an address (for host stubs), or -ENOENT. */
 int elf_symbolize(struct elf *e, uint64_t address, struct elf_symbol *out);
 

@@ -11,7 +11,7 @@
 enum site_verdict {
 	SITE_OK = 1,	   /* the kernel emulates this instruction */
 	SITE_SLOW,	   /* it would be single-stepped: ten times dearer */
-	SITE_REFUSED,	   /* must not be probed (IFUNC, wrong machine, outside the text, int3 there already) */
+	SITE_REFUSED,	   /* must not be probed; the reason says why */
 };
 
 struct site {
@@ -23,7 +23,7 @@ struct site {
 
 /* Decides from the function's first bytes. */
 struct site site_choose(const struct elf *e, const struct elf_symbol *s);
-/* The same from bytes alone: code holds len bytes of the function at offset. */
+/* The same from bytes alone: code holds the function's first len bytes, of file offset `offset`. */
 struct site site_decode(unsigned machine, const uint8_t *code, unsigned len, uint64_t offset);
 
 #endif
