@@ -125,6 +125,14 @@ static int stop(struct reader *r, int err)
 	return 0;
 }
 
+/* Exactly one frame of today's format: the library also takes old ones, and several. */
+static bool is_frame(const struct buffer *b, const struct chunk *c)
+{
+	return c->stored >= 4 && get_u32(b->data) == ZSTD_MAGICNUMBER &&
+	       ZSTD_findFrameCompressedSize(b->data, c->stored) == c->stored &&
+	       ZSTD_getFrameContentSize(b->data, c->stored) == c->raw;
+}
+
 /* Where a chunk's raw content is; -EBADMSG when it is not what the header says. */
 static int decompress(struct reader *r, const struct chunk *c, const uint8_t **raw)
 {
@@ -134,8 +142,7 @@ static int decompress(struct reader *r, const struct chunk *c, const uint8_t **r
 	*raw = r->stored.data;
 	if (c->compression == COMPRESSION_NONE)
 		return c->stored == c->raw ? 0 : -EBADMSG;
-	if (c->compression != COMPRESSION_ZSTD ||
-	    ZSTD_getFrameContentSize(r->stored.data, c->stored) != c->raw)
+	if (c->compression != COMPRESSION_ZSTD || !is_frame(&r->stored, c))
 		return -EBADMSG;
 	err = reserve(&r->raw, c->raw);
 	if (err)
