@@ -40,8 +40,14 @@ const struct column_layout events_layout[COLUMNS] = {
 
 int events_codec_new(struct events_codec **out)
 {
-	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	struct events_codec *c = malloc(sizeof(*c));
+
+	*out = c;
+	if (!c)
+		return -ENOMEM;
+	/* All else is written before it is read, and most of it perhaps never. */
+	memset(c->slot, 0, sizeof(c->slot));
+	return 0;
 }
 
 void events_codec_free(struct events_codec *c)
