@@ -187,7 +187,7 @@ const char *text_duration(int64_t ns, char *buf, size_t size)
 		snprintf(buf, size, "%s%" PRIu64 " ns", sign, v);
 		return buf;
 	}
-	for (; u < 3; u++) {
+	for (;; u++) {
 		uint64_t step = units[u].ns / 1000;
 
 		thousandths = v / step + (v % step * 2 >= step && step > 1);
