@@ -25,7 +25,7 @@ static void count_bad(char *line, void *ctx)
 	unsigned *bad = ctx;
 
 	if (known == excluded) {
-		print_error("%s: %s\n", line, known ? "in the catalogue and excluded" : "forgotten");
+		print_error("%s: %s\n", line, known ? "in both lists" : "forgotten");
 		(*bad)++;
 	}
 }

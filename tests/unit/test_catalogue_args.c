@@ -42,7 +42,8 @@ static void parse(char *line, struct signature *s)
 		struct parameter *p = &s->p[s->count++];
 
 		assert_true(s->count <= sizeof(s->p) / sizeof(s->p[0]));
-		assert_int_equal(sscanf(word, "%63[^=]=%u:%63s", p->name, &p->position, p->type), 3);
+		if (sscanf(word, "%63[^=]=%u:%63s", p->name, &p->position, p->type) != 3)
+			fail_msg("%s: cannot parse %s", s->function, word);
 	}
 }
 
