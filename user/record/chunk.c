@@ -29,7 +29,7 @@ void file_header_put(uint8_t *out, const struct file_header *h)
 
 int file_header_get(struct file_header *h, const uint8_t *in)
 {
-	if (memcmp(in, file_magic, sizeof(file_magic)))
+	if (memcmp(in, file_magic, sizeof(file_magic)) != 0)
 		return -EBADMSG;
 	h->major = get_u16(in + 8);
 	h->minor = get_u16(in + 10);
@@ -61,7 +61,7 @@ void chunk_header_put(uint8_t *out, const struct chunk *c)
 
 int chunk_header_get(struct chunk *c, const uint8_t *in)
 {
-	if (memcmp(in, chunk_magic, sizeof(chunk_magic)) ||
+	if (memcmp(in, chunk_magic, sizeof(chunk_magic)) != 0 ||
 	    get_u32(in + 44) != chunk_crc(in, 44))
 		return -EBADMSG;
 	c->kind = in[4];
@@ -105,7 +105,7 @@ void trailer_put(uint8_t *out, uint64_t index_offset)
 
 int trailer_get(uint64_t *index_offset, const uint8_t *in)
 {
-	if (memcmp(in + 8, trailer_magic, sizeof(trailer_magic)))
+	if (memcmp(in + 8, trailer_magic, sizeof(trailer_magic)) != 0)
 		return -EBADMSG;
 	*index_offset = get_u64(in);
 	return 0;

@@ -262,10 +262,10 @@ static int next_chunk(struct reader *r, struct chunk *c)
 
 int reader_next(struct reader *r, struct record *record)
 {
-	struct chunk c;
-	int more;
-
 	while (!meta_next(&r->meta, record)) {
+		struct chunk c = {0};
+		int more;
+
 		if (r->end != READER_END_UNKNOWN)
 			return 0;
 		more = next_chunk(r, &c);
