@@ -47,7 +47,7 @@ static int process_add(struct session_builder *b, uint32_t pid, int64_t start)
 	if (err)
 		return err;
 	s->processes[s->processes_count] = (struct session_process){
-		.pid = pid, .start = start, .first = INT64_MIN, .last = INT64_MAX };
+		.pid = pid, .uid = UINT32_MAX, .start = start, .first = INT64_MIN, .last = INT64_MAX };
 	s->processes_count++;
 	return 0;
 }
@@ -90,7 +90,7 @@ static int process_update(struct session_process *p, const struct record_process
 		p->ppid = r->ppid;
 	if (r->ns_pid)
 		p->ns_pid = r->ns_pid;
-	if (r->uid)
+	if (r->uid || p->uid == UINT32_MAX)
 		p->uid = r->uid;
 	p->flags |= r->flags;
 	if (r->event == RECORD_PROCESS_FORK && p->first == INT64_MIN)

@@ -74,7 +74,8 @@ struct session_api {
 };
 
 struct session_process {
-	uint32_t pid, ppid, ns_pid, uid;
+	uint32_t pid, ppid, ns_pid; /* 0: not known */
+	uint32_t uid;		    /* UINT32_MAX: not known */
 	uint32_t flags; /* RECORD_PROCESS_* */
 	int64_t start;	/* identity, CLOCK_BOOTTIME ns */
 	int64_t first, last; /* CLOCK_MONOTONIC ns: alive in [first, last) as far as seen */

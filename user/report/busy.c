@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Where a thread's wall time went: every instant counted once, for the innermost call. */
+#include "report/row.h"
+
+struct walk {
+	const struct session *s;
+	struct busy *busy;
+	int64_t limit;	 /* end of the thread's time in the trace */
+	int64_t leading; /* until when calls that began before the trace are accounted for */
+	int64_t poll_end; /* of the last poll outside other calls */
+	bool timed;
+};
+
+static void put(const struct walk *w, const struct call *c, int64_t ns)
+{
+	if (is_wait(w->s, c))
+		w->busy->waiting += ns;
+	else
+		w->busy->dispatch += ns;
+}
+
+static void walk_poll(struct walk *w, const struct call *c)
+{
+	const struct call *outer = c->parent == CALL_NONE ? NULL : &w->s->calls[c->parent];
+
+	if (outer && outer->flags & CALL_POLL)
+		return; /* inside a poll that is counted as a whole */
+	w->busy->waiting += c->end - c->begin;
+	w->poll_end = outer ? w->poll_end : c->end;
+}
+
+/* A call still open has run at least until the trace ended; so has what it is in. */
+static void walk_open(struct walk *w, const struct call *c)
+{
+	int64_t span = w->limit > c->begin ? w->limit - c->begin : 0;
+
+	put(w, c, span > c->children ? span - c->children : 0);
+	if (c->parent != CALL_NONE && w->s->calls[c->parent].flags & CALL_OPEN)
+		put(w, &w->s->calls[c->parent], -span);
+}
+
+static void walk_call(struct walk *w, const struct call *c, bool leading)
+{
+	if (c->flags & CALL_OPEN) {
+		walk_open(w, c);
+	} else if (c->flags & CALL_NO_BEGIN) {
+		/* With nothing before it: it was running when the trace began. */
+		if (leading && c->end > w->leading) {
+			put(w, c, c->end - w->leading);
+			w->leading = c->end;
+		}
+	} else if (call_duration(c) >= 0) {
+		if (c->parent == CALL_NONE && c->begin < w->poll_end)
+			w->busy->waiting -= (c->end < w->poll_end ? c->end : w->poll_end) - c->begin;
+		if (c->flags & CALL_POLL)
+			walk_poll(w, c);
+		else
+			put(w, c, call_self(w->s, c));
+	} else {
+		return;
+	}
+	w->timed = true;
+}
+
+void thread_busy(const struct session *s, const struct session_thread *t, struct busy *out)
+{
+	const struct session_process *p = &s->processes[t->process];
+	struct walk w = { .s = s, .busy = out, .limit = p->last, .leading = p->first,
+			  .poll_end = INT64_MIN };
+	bool leading = true;
+
+	*out = (struct busy){ 0 };
+	if (w.leading < s->begin)
+		w.leading = s->begin;
+	for (uint32_t i = t->first_call; i < t->first_call + t->calls; i++) {
+		const struct call *c = &s->calls[i];
+
+		leading = leading && c->flags & CALL_NO_BEGIN;
+		walk_call(&w, c, leading);
+		out->calls += call_count(s, c);
+		out->errors += !!(c->flags & CALL_ERROR);
+		if (is_launch(s, c) && !is_inside(s, c, is_launch)) {
+			out->launches += !is_graph_launch(s, c);
+			out->graph_launches += is_graph_launch(s, c);
+		}
+	}
+	out->unknown = t->calls && !w.timed;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A view is a list of columns over one kind of row. Sorting, filtering and
+ * every output format go by the list; none knows a view.
+ */
+#ifndef GBPF_REPORT_ROW_H
+#define GBPF_REPORT_ROW_H
+
+#include "model/session.h"
+#include "report/report.h"
+
+#define NA INT64_MIN /* not known; shown as n/a, null or an empty field */
+
+/* Times in ns, sizes in bytes, shares in 1/1000 %, rates in 1/1000 per second. */
+struct row {
+	const char *name, *kernel, *comm, *cmdline, *container, *exe, *library, *kind, *direction,
+		*state, *evidence, *notes; /* the session's or constant; NULL: not known */
+	int64_t pid, tid, ppid, uid, ns_pid, ns_tid;
+	int64_t calls, waits, errors, launches, graph_launches, threads, processes;
+	int64_t total, self, avg, min, p50, p90, p99, max, stddev;
+	int64_t first, first_at, ratio; /* ratio in 1/1000 */
+	int64_t listed_share, wall_share, rate;
+	int64_t bytes, bytes_avg, bytes_min, bytes_max, sized; /* sized: calls whose size is known */
+	int64_t grid[3], block[3]; /* [0] is NA where not known */
+	int64_t stream, object;
+	int64_t smem;
+	int64_t wall, dispatch, waiting, elsewhere, dispatch_share, waiting_share, elsewhere_share;
+	int64_t begin, end, open, ago, exit_code;
+	int64_t lost, unnamed;
+	const char *top_api, *top_kernel, *thread;
+	int64_t top_api_share, top_kernel_launches, open_calls;
+	/* of the statistics: how many calls had a time, and how many a time of their own */
+	uint64_t timed, samples;
+	int64_t first_call; /* index into calls: where the group was met first */
+};
+
+void row_init(struct row *r); /* nothing is known */
+
+enum unit {
+	UNIT_NONE,
+	UNIT_ID, /* a number that names something: no thousands separators */
+	UNIT_NS,
+	UNIT_BYTES,
+	UNIT_PERCENT, /* stored in 1/1000 % */
+	UNIT_MILLI,   /* stored in 1/1000 of what the header says */
+};
+
+enum column_type { COLUMN_INT, COLUMN_TEXT, COLUMN_DIM3, COLUMN_HEX };
+
+struct column {
+	const char *key;   /* JSON key and name in --sort and --filter; ends with its unit */
+	const char *title; /* header of tables, the unit follows in parentheses */
+	enum column_type type;
+	enum unit unit;
+	size_t offset; /* in struct row */
+	bool optional; /* tables leave it out first when the terminal is narrow */
+};
+
+struct rows {
+	struct row *items;
+	size_t count, cap;
+};
+
+struct report_ctx {
+	const struct session *s;
+	const struct report_options *o;
+	struct rows rows;
+};
+
+struct view {
+	struct report_view about;
+	const struct column *columns; /* ends with .key = NULL */
+	const char *sort;	      /* key, with its sign */
+	int (*build)(struct report_ctx *c); /* fills c->rows; 0 or -ENOMEM */
+	/* Where a table says less than prose: prints the rows for people. NULL: a table. */
+	void (*print)(const struct report_ctx *c, FILE *out);
+};
+
+extern const struct view view_summary, view_api, view_launch, view_sync, view_copy, view_thread,
+	view_cold, view_open, view_proc;
+
+const struct view *view_find(const char *name); /* by name or alias; NULL if there is none */
+const struct column *column_find(const struct view *v, const char *key);
+
+int64_t column_int(const struct column *c, const struct row *r); /* INT and HEX */
+const char *column_text(const struct column *c, const struct row *r); /* TEXT; NULL: n/a */
+const int64_t *column_dim3(const struct column *c, const struct row *r);
+bool column_known(const struct column *c, const struct row *r);
+
+int rows_add(struct rows *rows, struct row **out); /* initialised; 0 or -ENOMEM */
+void rows_sort(struct rows *rows, const struct column *by, bool descending);
+
+#define COLUMN(key_, title_, type_, unit_, field_)                                                 \
+	{                                                                                          \
+		.key = (key_), .title = (title_), .type = COLUMN_##type_, .unit = UNIT_##unit_,    \
+		.offset = offsetof(struct row, field_)                                             \
+	}
+#define COLUMN_OPTIONAL(key_, title_, type_, unit_, field_)                                        \
+	{                                                                                          \
+		.key = (key_), .title = (title_), .type = COLUMN_##type_, .unit = UNIT_##unit_,    \
+		.offset = offsetof(struct row, field_), .optional = true                           \
+	}
+
+/* ---- measures.c: what several views need ---- */
+
+/* ns of [from, to) inside the windows. */
+int64_t wall_in_windows(const struct session *s, int64_t from, int64_t to);
+int64_t process_wall(const struct session *s, const struct session_process *p);
+
+/* part of whole in 1/1000 %, NA if whole is 0 or either is NA. */
+int64_t share(int64_t part, int64_t whole);
+int64_t rate(int64_t count, int64_t ns); /* per second, in 1/1000 */
+
+bool is_launch(const struct session *s, const struct call *c); /* kernels, graphs, host functions */
+bool is_graph_launch(const struct session *s, const struct call *c);
+bool is_wait(const struct session *s, const struct call *c); /* sync, blocking copy or set, poll */
+bool is_copy(const struct session *s, const struct call *c);
+/* Is one of the calls around c, in its thread, of that sort too? */
+bool is_inside(const struct session *s, const struct call *c,
+	       bool (*sort)(const struct session *s, const struct call *c));
+
+const char *copy_direction(const struct session *s, const struct call *c); /* "HtoD", … */
+const char *kernel_name(const struct session *s, uint32_t kernel, enum report_names style);
+
+struct busy {
+	int64_t dispatch, waiting; /* ns of a thread's own time */
+	uint64_t calls, launches, graph_launches, errors;
+	bool unknown; /* there were calls, and none whose duration is known */
+};
+void thread_busy(const struct session *s, const struct session_thread *t, struct busy *out);
+
+/* How many calls this entry stands for. */
+static inline uint64_t call_count(const struct session *s, const struct call *c)
+{
+	return c->flags & CALL_POLL ? s->polls[c->args].count : 1;
+}
+
+/* ---- group.c: rows from calls ---- */
+
+#define GROUP_WORDS 6
+
+struct grouping {
+	/* Does the call belong to the view, and to which row? */
+	bool (*key)(const struct session *s, const struct call *c, uint64_t key[GROUP_WORDS]);
+	void (*fill)(const struct report_ctx *ctx, const struct call *c, struct row *r); /* once */
+	void (*add)(const struct report_ctx *ctx, const struct call *c, struct row *r); /* or NULL */
+	/* Calls whose time stays out of the statistics; NULL: none. */
+	bool (*leave_out)(const struct call *c);
+	bool span; /* a poll is one wait of its whole span, and not its queries */
+};
+
+/* Into ctx->rows, empty before: rows with calls, errors, times, shares and rates; 0 or -ENOMEM. */
+int group_calls(struct report_ctx *ctx, const struct grouping *g);
+
+/* What view_calls.c and others group by. */
+bool key_api(const struct session *s, const struct call *c, uint64_t key[GROUP_WORDS]);
+bool key_kernel(const struct session *s, const struct call *c, uint64_t key[GROUP_WORDS]);
+void fill_api(const struct report_ctx *ctx, const struct call *c, struct row *r);
+void fill_process(const struct session_process *p, struct row *r);
+
+/* ---- stats.c ---- */
+
+/*
+ * Fills avg (of total over timed), p50, p90, p99 (nearest rank) and stddev
+ * (sample, n - 1) of r from its individual times, which are reordered.
+ */
+void stats_fill(struct row *r, int64_t *times, size_t count);
+
+/* Value of the given rank (0-based) of v, which is reordered: v[rank] after. */
+int64_t stats_select(int64_t *v, size_t count, size_t rank);
+size_t stats_rank(size_t count, unsigned percent); /* nearest rank, 0-based; count > 0 */
+
+/* ---- output ---- */
+
+void print_table(const struct report_ctx *c, const struct view *v, FILE *out);
+void print_separated(const struct report_ctx *c, const struct view *v, char separator, FILE *out);
+void print_json(const struct report_ctx *c, const struct view *v, FILE *out);
+/* "Total (ms)" into buf. */
+const char *column_header(const struct column *c, enum report_timeunit unit, char *buf,
+			  size_t size);
+
+/* ---- quality.c ---- */
+struct json;
+void quality_json(const struct session *s, struct json *j);
+void quality_lines(const struct report_ctx *c, FILE *out);
+uint64_t quality_lost(const struct session *s);
+
+#endif
