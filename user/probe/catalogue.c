@@ -100,6 +100,8 @@ uint64_t catalogue_cookie(uint16_t id, uint16_t image)
 	if (!api)
 		return 0;
 	cookie = GBPF_COOKIE(id, image, api->shape);
+	if (api->library != API_DRIVER)
+		cookie |= GBPF_COOKIE_LEVEL;
 	for (unsigned arg = 0; arg < GBPF_ARGS; arg++)
 		cookie |= GBPF_COOKIE_ARG(arg, api->arg[arg]);
 	return cookie;

@@ -125,6 +125,18 @@ uint64_t elf_offset(const struct elf *e, uint64_t address)
 	return p->p_offset + delta;
 }
 
+uint64_t elf_address(const struct elf *e, uint64_t offset)
+{
+	for (unsigned i = 0; i < e->segments_count; i++) {
+		const Elf64_Phdr *p = &e->segments[i];
+
+		if ((p->p_flags & PF_X) && offset >= p->p_offset &&
+		    offset - p->p_offset < p->p_filesz)
+			return p->p_vaddr + (offset - p->p_offset);
+	}
+	return UINT64_MAX;
+}
+
 bool elf_executable(const struct elf *e, uint64_t address)
 {
 	const Elf64_Phdr *p = elf_segment(e, address);

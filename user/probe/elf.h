@@ -51,6 +51,8 @@ const char *elf_soname(struct elf *e);
 int elf_read(const struct elf *e, uint64_t offset, void *buf, size_t size);
 /* Virtual address → file offset, UINT64_MAX if none. */
 uint64_t elf_offset(const struct elf *e, uint64_t address);
+/* File offset → virtual address of executable bytes, UINT64_MAX if none. */
+uint64_t elf_address(const struct elf *e, uint64_t offset);
 /* Is the address in bytes of the file that are mapped executable? */
 bool elf_executable(const struct elf *e, uint64_t address);
 /* The function that covers an address (for host stubs), or -ENOENT. */

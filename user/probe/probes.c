@@ -277,6 +277,16 @@ bool probes_wanted(const struct probes *p, uint32_t pid)
 	return p->skel->bss->filter[pid / 64 % GBPF_FILTER_WORDS] >> (pid % 64) & 1;
 }
 
+bool probes_any_wanted(const struct probes *p)
+{
+	size_t i;
+
+	for (i = 0; i < GBPF_FILTER_WORDS; i++)
+		if (p->skel->bss->filter[i])
+			return true;
+	return false;
+}
+
 void probes_name_offset(struct probes *p, uint16_t image, uint8_t offset)
 {
 	p->skel->bss->name_offset[image] = offset;

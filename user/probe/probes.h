@@ -50,6 +50,7 @@ struct gbpf_switches *probes_switches(struct probes *p);
 const volatile struct gbpf_counters *probes_counters(const struct probes *p);
 void probes_want(struct probes *p, uint32_t pid, bool want);
 bool probes_wanted(const struct probes *p, uint32_t pid);
+bool probes_any_wanted(const struct probes *p);
 /* Where handles of this image keep the pointer to their name; GBPF_NO_NAMES: nowhere. */
 void probes_name_offset(struct probes *p, uint16_t image, uint8_t offset);
 /* Every handle of a process is sent again. */

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cmd/summary.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report/report.h"
+#include "util/err.h"
+#include "util/term.h"
+#include "util/text.h"
+
+#define SECOND 1000000000LL
+
+int64_t clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * SECOND + t.tv_nsec;
+}
+
+void status_line_init(struct status_line *s, bool quiet)
+{
+	*s = (struct status_line){.quiet = quiet, .terminal = term_is_tty(STDERR_FILENO)};
+}
+
+static void rate_update(struct status_line *s, uint64_t events, int64_t now)
+{
+	if (!s->begin) {
+		s->begin = now;
+		s->events = events;
+	} else if (now - s->begin >= SECOND / 2) {
+		s->rate = (double)(events - s->events) * SECOND / (double)(now - s->begin);
+		s->begin = now;
+		s->events = events;
+	}
+}
+
+void status_line_show(struct status_line *s, const struct tracer_stats *stats, int64_t now,
+		      int64_t until)
+{
+	int64_t every = s->terminal ? SECOND / 4 : 10 * SECOND;
+	char events[32], rate[32], lost[32], left[48] = "";
+
+	rate_update(s, stats->events, now);
+	if (!s->last)
+		s->last = s->terminal ? 0 : now; /* elsewhere the first line comes after a while */
+	if (s->quiet || (s->last && now - s->last < every))
+		return;
+	s->last = now;
+	if (until)
+		snprintf(left, sizeof(left), " of %.0f s",
+			 (double)(until - stats->begin) / SECOND);
+	fprintf(stderr, "%s%.1f s%s  %s events  %s/s  %s lost  %u process%s%s",
+		s->terminal ? "\r\033[K" : "gbpf: ", (double)(now - stats->begin) / SECOND, left,
+		text_count(stats->events, events, sizeof(events)),
+		text_count((uint64_t)s->rate, rate, sizeof(rate)),
+		text_count(stats->lost, lost, sizeof(lost)), stats->targets,
+		stats->targets == 1 ? "" : "es", s->terminal ? "" : "\n");
+	fflush(stderr);
+	s->shown = s->terminal;
+}
+
+void status_line_clear(struct status_line *s)
+{
+	if (s->shown)
+		fputs("\r\033[K", stderr);
+	s->shown = false;
+}
+
+static int session_open(struct session **out, const char *path)
+{
+	struct reader *r;
+	int err = reader_open(&r, path);
+
+	if (err)
+		return err;
+	err = session_load(out, r);
+	reader_close(r);
+	return err;
+}
+
+/* What the target paid: hits of the busiest thread are not known here, so all of them. */
+static void cost_print(const struct tracer_stats *stats)
+{
+	char each[32];
+
+	if (stats->cost.launch_ns)
+		printf("Probe cost: %s a call on this machine (%d function%s hooked in %zu "
+		       "file%s).\n",
+		       text_duration(stats->cost.launch_ns, each, sizeof(each)),
+		       (int)stats->functions_hooked, stats->functions_hooked == 1 ? "" : "s",
+		       stats->images_hooked, stats->images_hooked == 1 ? "" : "s");
+}
+
+void summary_print(const char *path, const struct tracer_stats *stats)
+{
+	struct report_options o = {
+		.width = term_width(STDOUT_FILENO, 0),
+		.colour = term_colour(STDOUT_FILENO),
+		.file = strcmp(path, "trace.gbpf") ? path : NULL,
+	};
+	char why[256] = "", size[32];
+	struct session *s;
+	int err = session_open(&s, path);
+
+	if (err) {
+		err_report("%s is written, but reading it back failed: %s", path, strerror(-err));
+		return;
+	}
+	err = report_print(s, &o, stdout, why, sizeof(why));
+	session_free(s);
+	if (err)
+		err_report("%s", *why ? why : strerror(-err));
+	cost_print(stats);
+	printf("Recording: %s (%s)\n", path, text_bytes(stats->bytes_written, size, sizeof(size)));
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "cmd/summary.h"
+#include "target/target.h"
+#include "trace/child.h"
+#include "trace/output.h"
+#include "trace/tracer.h"
+#include "util/err.h"
+#include "util/term.h"
+#include "util/text.h"
+
+#define EXIT_GBPF_FAILED 125 /* with -- CMD: gbpf's own failure, not the command's */
+#define PIDS_MAX 256
+#define SECOND 1000000000LL
+
+struct options {
+	struct opt_list pids;
+	const char *cgroup, *output, *api;
+	bool all, no_follow, no_wait, allow_slow, quiet;
+	int64_t duration; /* ns; -1: by the form */
+	uint64_t buffer_mib;
+	int rung;
+	bool entry_only;
+};
+
+static const char *const rungs[] = {"auto", "session", "multi", "single", NULL};
+
+#define FIELD(f) .offset = offsetof(struct options, f)
+static const struct opt opts[] = {
+	{.name = "pid", .letter = 'p', .type = OPT_LIST, .arg = "PID[,PID…]", FIELD(pids),
+	 .help = "Trace these processes and all their descendants, present and future: a PID may "
+		 "be a launcher such as torchrun. Numbers of a container's own are accepted."},
+	{.name = "cgroup", .type = OPT_STRING, .arg = "PATH", FIELD(cgroup),
+	 .help = "Trace every process below this cgroup directory."},
+	{.name = "all", .letter = 'a', .type = OPT_FLAG, FIELD(all),
+	 .help = "Trace every process of the machine that uses CUDA."},
+	{.name = "duration", .letter = 'd', .type = OPT_DURATION, .arg = "SECONDS",
+	 FIELD(duration),
+	 .help = "Stop after this time; 0 has no end. The default is 10 seconds when attaching, "
+		 "and the command's own end with -- CMD."},
+	{.name = "output", .letter = 'o', .type = OPT_STRING, .arg = "FILE", FIELD(output),
+	 .help = "Write the recording here (default trace.gbpf). The one before is kept as "
+		 "FILE.old."},
+	{.name = "api", .type = OPT_STRING, .arg = "driver|runtime|all|NAME,…", FIELD(api),
+	 .help = "Which functions to record: driver (the default: launches, syncs, copies, "
+		 "allocations and the like of libcuda, which everything passes, and NCCL's), "
+		 "runtime (libcudart's on top of these), all (rare and costly ones too), or "
+		 "exported names."},
+	{.name = "no-follow", .type = OPT_FLAG, FIELD(no_follow),
+	 .help = "Only the processes named, not their children."},
+	{.name = "no-wait", .type = OPT_FLAG, FIELD(no_wait),
+	 .help = "End at once if the target uses no CUDA yet, instead of waiting for it."},
+	{.name = "buffer", .type = OPT_UINT, .arg = "MIB", FIELD(buffer_mib),
+	 .help = "Memory for events on their way from the kernel, all CPUs together (default "
+		 "8 MiB a CPU, at most 64 MiB). More of it survives longer bursts."},
+	{.name = "allow-slow-probes", .type = OPT_FLAG, FIELD(allow_slow),
+	 .help = "Hook functions, too, whose first instruction the kernel must single-step: a "
+		 "call of these costs ten times as much."},
+	{.name = "quiet", .letter = 'q', .type = OPT_FLAG, FIELD(quiet),
+	 .help = "No status line and no summary; problems are still told."},
+	{.name = "rung", .type = OPT_CHOICE, .arg = "RUNG", .choices = rungs, FIELD(rung),
+	 .hidden = true, .help = "Attach in this way only."},
+	{.name = "entry-only", .type = OPT_FLAG, FIELD(entry_only), .hidden = true,
+	 .help = "Use no return probes, as on kernels where they are not safe."},
+	{0},
+};
+
+/* What runs: all that one invocation needs, so that there is one place to undo it. */
+struct run {
+	struct options options;
+	struct selection selection;
+	uint32_t pids[PIDS_MAX];
+	size_t pids_count;
+	char **command; /* argv of -- CMD, or NULL */
+	struct child child;
+	struct invoker invoker;
+	struct output *output;
+	struct tracer *tracer;
+	char *command_line;
+	int signals; /* signalfd */
+	bool interrupted;
+	struct status_line status;
+};
+
+static int fail(const struct run *r, const char *why)
+{
+	err_report("%s", why);
+	return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
+}
+
+static int usage(const char *why)
+{
+	err_report("%s", why);
+	err_hint("gbpf trace --help");
+	return EXIT_USAGE;
+}
+
+static int pid_add(struct run *r, unsigned long number)
+{
+	uint32_t found[4];
+	size_t n;
+
+	if (!number || number > 4194304) {
+		err_report("%lu is not a process id", number);
+		return EXIT_USAGE;
+	}
+	n = process_resolve((uint32_t)number, found, 4);
+	if (!n) {
+		err_report("no process %lu; gbpf list shows those that use CUDA", number);
+		return EXIT_FAILED;
+	}
+	if (n > 1) {
+		err_report("%lu is the number of several processes in containers: host pids %u "
+			   "and %u%s; give the host's", number, found[0], found[1],
+			   n > 2 ? " among them" : "");
+		return EXIT_FAILED;
+	}
+	if (found[0] != number)
+		fprintf(stderr, "gbpf: %lu in its container is pid %u here\n", number, found[0]);
+	if (r->pids_count == PIDS_MAX) {
+		err_report("more than %d process ids; use --cgroup or --all", PIDS_MAX);
+		return EXIT_USAGE;
+	}
+	r->pids[r->pids_count++] = found[0];
+	return 0;
+}
+
+/* "12,34" and several -p alike. */
+static int pids_parse(struct run *r)
+{
+	unsigned long number;
+	const char *at;
+	char *end;
+	size_t i;
+	int status;
+
+	for (i = 0; i < r->options.pids.count; i++) {
+		at = r->options.pids.items[i];
+		do {
+			errno = 0;
+			number = strtoul(at, &end, 10);
+			if (end == at || errno || *at < '0' || *at > '9' || (*end && *end != ',')) {
+				err_report("'%s' is not a list of process ids",
+					   r->options.pids.items[i]);
+				return EXIT_USAGE;
+			}
+			status = pid_add(r, number);
+			if (status)
+				return status;
+			at = end + 1;
+		} while (*end);
+	}
+	return 0;
+}
+
+static int form_check(const struct run *r)
+{
+	int forms = (r->options.pids.count > 0) + (r->options.cgroup != NULL) + r->options.all +
+		    (r->command != NULL);
+
+	if (!forms)
+		return usage("say what to trace: -p PID, --cgroup PATH, --all, or -- COMMAND");
+	if (forms > 1)
+		return usage("-p, --cgroup, --all and -- COMMAND exclude each other");
+	if (!process_host_namespace())
+		return fail(r, "gbpf sees only its own pid namespace; run it on the host, or in "
+			       "a container with the host's (docker run --pid=host)");
+	return 0;
+}
+
+static char *join(int argc, char **argv)
+{
+	size_t size = 1;
+	char *text, *at;
+	int i;
+
+	for (i = 0; i < argc; i++)
+		size += strlen(argv[i]) + 1;
+	text = at = malloc(size);
+	if (!text)
+		return NULL;
+	*at = '\0';
+	for (i = 0; i < argc; i++)
+		at += sprintf(at, "%s%s", i ? " " : "", argv[i]);
+	return text;
+}
+
+static void on_tell(void *ctx, const char *text)
+{
+	status_line_clear(ctx);
+	err_report("%s", text);
+}
+
+/* The command is there from here on, but waits: its pid is a target like others. */
+static int command_make(struct run *r)
+{
+	if (!r->command)
+		return 0;
+	if (child_start(&r->child, r->command, &r->invoker))
+		return fail(r, "cannot start another process");
+	r->pids[r->pids_count++] = (uint32_t)r->child.pid;
+	return 0;
+}
+
+static int tracer_make(struct run *r)
+{
+	char why[512] = "";
+	struct tracer_options o = {
+		.selection = &r->selection,
+		.pids = r->pids,
+		.pids_count = r->pids_count,
+		.cgroup = r->options.cgroup,
+		.all = r->options.all,
+		.no_follow = r->options.no_follow,
+		.command = r->command ? r->command[0] : NULL,
+		.probes = {.rung = (enum rung)r->options.rung,
+			   .buffer_bytes = r->options.buffer_mib << 20,
+			   .entry_only = r->options.entry_only},
+		.allow_slow = r->options.allow_slow,
+		.command_line = r->command_line,
+		.tell = on_tell,
+		.tell_ctx = &r->status,
+	};
+
+	if (tracer_new(&r->tracer, &o, why, sizeof(why)))
+		return fail(r, why);
+	return 0;
+}
+
+/* Signals come through a descriptor, so that waiting for events and for them is one wait. */
+static int signals_take(struct run *r)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	signal(SIGPIPE, SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return r->signals < 0 ? -errno : 0;
+}
+
+static void signals_read(struct run *r)
+{
+	struct signalfd_siginfo s;
+
+	while (read(r->signals, &s, sizeof(s)) == sizeof(s)) {
+		if (s.ssi_signo == SIGCHLD)
+			continue;
+		/*
+		 * A terminal sends ^C to the command as well: it decides when to
+		 * end. Others sent us the signal alone: hand it on.
+		 */
+		if (r->command && s.ssi_code <= 0 && !r->child.reaped && r->child.pid > 0)
+			kill(r->child.pid, (int)s.ssi_signo);
+		else if (!r->command)
+			r->interrupted = true;
+	}
+}
+
+static bool done(struct run *r, const struct tracer_stats *stats, int64_t now, int64_t until)
+{
+	if (r->interrupted)
+		return true;
+	if (until && now >= until)
+		return true;
+	if (r->command && child_ended(&r->child) && !stats->targets_alive)
+		return true;
+	return r->pids_count && !stats->targets_alive;
+}
+
+static int64_t duration_of(const struct run *r)
+{
+	if (r->options.duration >= 0)
+		return r->options.duration;
+	return r->command ? 0 : 10 * SECOND;
+}
+
+/* Records until the end that was asked for. 0, or -errno of the recording. */
+static int record(struct run *r)
+{
+	int64_t duration = duration_of(r), until = 0, now;
+	struct tracer_stats stats;
+	bool told = false;
+	int err;
+
+	for (;;) {
+		err = tracer_step(r->tracer, SECOND / 4, r->signals);
+		if (err)
+			return err;
+		signals_read(r);
+		tracer_stats(r->tracer, &stats);
+		now = clock_now();
+		if (!stats.cuda_seen && !r->command && !r->interrupted) {
+			if (r->options.no_wait)
+				return 0;
+			if (!told && !r->options.quiet)
+				fprintf(stderr, "gbpf: no CUDA library in the target yet; waiting "
+						"for it (Ctrl-C ends)\n");
+			told = true;
+		} else if (!until && duration) {
+			until = (told ? now : stats.begin) + duration;
+		}
+		status_line_show(&r->status, &stats, now, until);
+		if (done(r, &stats, now, until))
+			return 0;
+	}
+}
+
+static int start(struct run *r)
+{
+	const char *path = r->options.output;
+	char why[512] = "";
+	int fd, err;
+
+	if (output_open(&r->output, path, &r->invoker, why, sizeof(why)))
+		return fail(r, why);
+	fd = output_fd(r->output);
+	if (fd < 0)
+		return fail(r, strerror(-fd));
+	if (tracer_start(r->tracer, fd, why, sizeof(why)))
+		return fail(r, why);
+	if (!r->command)
+		return 0;
+	err = child_go(&r->child);
+	if (!err)
+		return 0;
+	err_report("cannot run %s: %s", r->command[0], strerror(-err));
+	return err == -ENOENT ? 127 : 126;
+}
+
+/* Ends the recording; says what came of it. */
+static int finish(struct run *r, int err)
+{
+	struct tracer_stats stats;
+	int stop_err;
+
+	tracer_stats(r->tracer, &stats);
+	status_line_clear(&r->status);
+	stop_err = tracer_stop(r->tracer);
+	if (!err)
+		err = stop_err;
+	if (err) {
+		err_report("the recording failed: %s", strerror(-err));
+		return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
+	}
+	if (!stats.cuda_seen && !stats.events) {
+		err_report("no CUDA call was seen, and no CUDA library in the target; nothing "
+			   "was written");
+		return r->command ? EXIT_OK : EXIT_FAILED;
+	}
+	err = output_commit(r->output);
+	if (err) {
+		err_report("cannot rename the recording to %s: %s", r->options.output,
+			   strerror(-err));
+		return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
+	}
+	if (!r->options.quiet)
+		summary_print(r->options.output, &stats);
+	return EXIT_OK;
+}
+
+/* The command's own status is the answer, unless gbpf failed. */
+static int command_status(struct run *r, int status)
+{
+	if (!r->command || status == EXIT_GBPF_FAILED)
+		return status;
+	while (!child_ended(&r->child))
+		usleep(10000);
+	return child_exit_status(&r->child);
+}
+
+static int trace(struct run *r)
+{
+	int status = form_check(r), err;
+
+	if (!status)
+		status = pids_parse(r);
+	if (!status && signals_take(r))
+		status = fail(r, "cannot take signals");
+	if (!status)
+		status = command_make(r);
+	if (!status)
+		status = tracer_make(r);
+	if (!status)
+		status = start(r);
+	if (status)
+		return status;
+	err = record(r);
+	return command_status(r, finish(r, err));
+}
+
+static int run_trace(const struct command *self, int argc, char **argv)
+{
+	struct run r = {
+		.options = {.duration = -1, .output = "trace.gbpf", .api = "driver"},
+		.signals = -1,
+	};
+	char why[256];
+	int first, status;
+
+	r.child.go = r.child.failed = r.child.pidfd = -1;
+	status = opt_parse(self, &r.options, argc, argv, &first);
+	if (status != OPT_OK)
+		return status == OPT_HELP ? EXIT_OK : EXIT_USAGE;
+	r.command = first < argc ? argv + first : NULL;
+	r.command_line = join(argc, argv);
+	invoker_get(&r.invoker);
+	status_line_init(&r.status, r.options.quiet);
+	if (selection_parse(&r.selection, r.options.api, why, sizeof(why)))
+		status = usage(why);
+	else
+		status = trace(&r);
+	tracer_free(r.tracer);
+	output_free(r.output);
+	child_free(&r.child);
+	if (r.signals >= 0)
+		close(r.signals);
+	free(r.command_line);
+	opt_free(self, &r.options);
+	return status;
+}
+
+static const struct opt_example examples[] = {
+	{"sudo gbpf trace -p 4242", "ten seconds of a running job"},
+	{"sudo gbpf trace -a -d 60 -o node.gbpf", "every CUDA process for a minute"},
+	{"sudo gbpf trace --api runtime -- python train.py", "a command from its first call on"},
+	{0},
+};
+
+const struct command cmd_trace = {
+	.name = "trace",
+	.summary = "record the CUDA calls of running processes, or of a command",
+	.usage = "-p PID[,PID…] | --cgroup PATH | -a | -- COMMAND [ARG…]",
+	.description =
+		"Attaches to processes without stopping, changing or restarting them, records "
+		"when each CUDA call began and returned, on which thread and with which "
+		"arguments, and detaches. Nothing stays behind in the target.\n\n"
+		"Children and libraries loaded later are followed. Recording ends after "
+		"--duration, at Ctrl-C, or when the last target exits. What was lost, and what "
+		"could not be hooked, is part of the recording.",
+	.opts = opts,
+	.examples = examples,
+	.exit_status = "0 when something was recorded, 1 when not, 2 for wrong usage. With -- "
+		       "COMMAND its own status, 128+n if signal n ended it, 126 or 127 if it "
+		       "could not be run, 125 if gbpf itself failed.",
+	.run = run_trace,
+};

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which processes, and which files of theirs: at the start and from then on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "probe/catalogue.h"
+#include "trace/private.h"
+
+static bool runtime_wanted(const struct tracer *t)
+{
+	return selection_wants_library(t->options.selection, API_RUNTIME);
+}
+
+/* Is this kind of library among what --api asks for? */
+static bool hint_wanted(const struct tracer *t, enum image_hint hint)
+{
+	switch (hint) {
+	case HINT_DRIVER:
+		return selection_wants_library(t->options.selection, API_DRIVER);
+	case HINT_RUNTIME:
+		return runtime_wanted(t);
+	case HINT_NCCL:
+		return selection_wants_library(t->options.selection, API_NCCL);
+	default:
+		return false;
+	}
+}
+
+bool follow_wants_path(const char *path, void *ctx)
+{
+	const struct tracer *t = ctx;
+
+	/* a runtime may be linked into any executable or library */
+	return image_hint(path) != HINT_NONE || runtime_wanted(t);
+}
+
+static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *m, int64_t mapped)
+{
+	enum image_hint hint = image_hint(m->path);
+	struct image *image;
+	int fd, err;
+
+	if (hint == HINT_DRIVER || hint == HINT_RUNTIME)
+		t->cuda_seen = true;
+	if (hint == HINT_NONE ? !runtime_wanted(t) : !hint_wanted(t, hint))
+		return 0;
+	fd = maps_open(pid, m);
+	if (fd < 0)
+		return fd == -ENOMEM ? fd : 0; /* it went away meanwhile: nothing left to see */
+	err = images_add(t->images, fd, m->path, mapped, &image);
+	close(fd);
+	if (err == 1 && image && image->trouble)
+		tracer_tell(t, "%s: %s", image->path, image->trouble);
+	return err == -ENOMEM ? err : 0;
+}
+
+struct consider {
+	struct tracer *t;
+	uint32_t pid;
+};
+
+static int on_mapping(const struct mapping *m, void *ctx)
+{
+	struct consider *c = ctx;
+
+	return image_consider(c->t, c->pid, m, 0);
+}
+
+int follow_process_images(struct tracer *t, uint32_t pid)
+{
+	struct consider c = {t, pid};
+	int err = maps_each(pid, on_mapping, &c);
+
+	return err == -ENOMEM ? err : 0;
+}
+
+static int on_installed(const char *path, enum image_hint hint, void *ctx)
+{
+	struct tracer *t = ctx;
+	struct image *image;
+	int fd, err;
+
+	if (!hint_wanted(t, hint))
+		return 0;
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return 0; /* listed, but not to be opened: nobody can map it either */
+	err = images_add(t->images, fd, path, 0, &image);
+	close(fd);
+	return err == -ENOMEM ? err : 0;
+}
+
+extern char **environ;
+
+/* Known images are probed before anybody maps them, so that no first call is missed. */
+int follow_installed(struct tracer *t)
+{
+	int err = images_installed(on_installed, t);
+
+	if (!err && t->options.command)
+		err = images_of_command(t->options.command, environ, on_installed, t);
+	return err;
+}
+
+int tracer_add_target(struct tracer *t, uint32_t pid)
+{
+	processes_want(t, pid);
+	return follow_process_images(t, pid);
+}
+
+/* Descendants may be born while they are looked for: until a round finds no new one. */
+static int target_tree(struct tracer *t, uint32_t root)
+{
+	bool found = true;
+	int round, err = 0;
+
+	processes_want(t, root);
+	for (round = 0; found && !err && round < 16; round++) {
+		uint32_t *pids = NULL;
+		size_t count = 0, i;
+
+		found = false;
+		err = process_tree(root, &pids, &count);
+		for (i = 0; !err && i < count; i++) {
+			if (pids[i] != root && t->options.no_follow)
+				continue;
+			if (idset_has(&t->processes, pids[i]))
+				continue;
+			found = true;
+			processes_want(t, pids[i]);
+			err = processes_seen(t, pids[i], tracer_now(), RECORD_PROCESS_SEEN);
+			if (!err)
+				err = follow_process_images(t, pids[i]);
+		}
+		free(pids);
+	}
+	return err == -ESRCH ? 0 : err;
+}
+
+static int on_any_process(uint32_t pid, void *ctx)
+{
+	struct tracer *t = ctx;
+
+	if (pid == (uint32_t)getpid())
+		return 0;
+	return follow_process_images(t, pid);
+}
+
+/* The cgroup's id is its directory's inode; only the second version has ids and levels. */
+static int cgroup_switch(struct tracer *t, const char *path, char *why, size_t size)
+{
+	struct gbpf_switches *sw = probes_switches(t->probes);
+	uint32_t *pids = NULL;
+	size_t count = 0, i;
+	struct stat st;
+	int err;
+
+	err = process_in_cgroup(path, &pids, &count);
+	if (err) {
+		snprintf(why, size, "%s is not a cgroup's directory; see /proc/PID/cgroup", path);
+		return err;
+	}
+	for (i = 0; !err && i < count; i++) {
+		processes_want(t, pids[i]);
+		err = processes_seen(t, pids[i], tracer_now(), RECORD_PROCESS_SEEN);
+		if (!err)
+			err = follow_process_images(t, pids[i]);
+	}
+	free(pids);
+	sw->mode = GBPF_MODE_PIDS;
+	if (!err && cgroup_level(path, &sw->cgroup_level) == 0 && !stat(path, &st)) {
+		sw->cgroup_id = st.st_ino;
+		sw->mode = GBPF_MODE_CGROUP; /* newcomers from elsewhere, too */
+	}
+	return err;
+}
+
+int follow_targets(struct tracer *t, char *why, size_t size)
+{
+	struct gbpf_switches *sw = probes_switches(t->probes);
+	int err = 0;
+	size_t i;
+
+	sw->follow = !t->options.no_follow;
+	if (t->options.all) {
+		sw->mode = GBPF_MODE_ALL;
+		return process_each(on_any_process, t);
+	}
+	if (t->options.cgroup)
+		return cgroup_switch(t, t->options.cgroup, why, size);
+	sw->mode = GBPF_MODE_PIDS;
+	for (i = 0; !err && i < t->options.pids_count; i++)
+		err = target_tree(t, t->options.pids[i]);
+	return err;
+}
+
+static bool notice_wanted(const struct tracer *t, uint32_t pid)
+{
+	return probes_switches((struct probes *)t->probes)->mode != GBPF_MODE_PIDS ||
+	       probes_wanted(t->probes, pid);
+}
+
+static int on_notice(const struct watch_notice *n, void *ctx)
+{
+	struct tracer *t = ctx;
+	int err = 0;
+
+	if (n->kind == WATCH_LOST)
+		t->perf_lost += n->lost;
+	else if (n->kind == WATCH_MAP && notice_wanted(t, n->pid))
+		err = image_consider(t, n->pid, &n->map, n->ts);
+	return err;
+}
+
+int follow_notices(struct tracer *t)
+{
+	int n = watch_consume(t->watch, on_notice, t);
+
+	return n < 0 ? n : 0;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The inside of struct tracer, shared by the files of this folder. */
+#ifndef GBPF_TRACE_PRIVATE_H
+#define GBPF_TRACE_PRIVATE_H
+
+#include "collect/rings.h"
+#include "record/writer.h"
+#include "target/target.h"
+#include "trace/idset.h"
+#include "trace/tracer.h"
+
+struct elf;
+
+/* What is known of how this driver lays out its handles (names.c). */
+struct name_layout {
+	uint8_t offset;
+	uint32_t confirmed, contradicted;
+};
+
+struct stub_file { /* an executable whose host functions stand for kernels */
+	uint64_t dev, ino;
+	int fd;
+	struct elf *elf;
+};
+
+#define STUB_FILES 8
+
+struct tracer {
+	struct tracer_options options;
+	struct probes *probes;
+	struct images *images;
+	struct watch *watch;
+	struct rings *rings;
+	struct writer *writer;
+	int epoll;
+	struct calibration cost;
+	int64_t begin, end;
+	int64_t next_tick, pause;
+	uint64_t round_bytes;
+	int64_t round_at;
+	struct idset processes; /* pids recorded */
+	struct idset threads;	/* (pid, tid) recorded */
+	uint64_t last_thread;	/* the one most events in a row come from */
+	uint32_t targets;
+	bool cuda_seen;
+	uint64_t lost_ring, lost_state, lost_perf, lost_malformed, lost_names; /* as recorded */
+	uint64_t perf_lost, names_lost;
+	struct name_layout layout;
+	struct stub_file stubs[STUB_FILES];
+	size_t stubs_count, stubs_next;
+	int error; /* the first failure of the file */
+};
+
+int64_t tracer_now(void);
+void tracer_tell(const struct tracer *t, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* follow.c */
+int follow_targets(struct tracer *t, char *why, size_t size);
+int follow_installed(struct tracer *t);
+int follow_process_images(struct tracer *t, uint32_t pid);
+int follow_notices(struct tracer *t);
+bool follow_wants_path(const char *path, void *ctx);
+
+/* processes.c */
+/* Sets its bit, unless it has ended: a bit that no exit clears would stay for a reused pid. */
+void processes_want(struct tracer *t, uint32_t pid);
+int processes_seen(struct tracer *t, uint32_t pid, int64_t ts, unsigned event);
+int processes_event(struct tracer *t, const struct gbpf_process *p);
+int processes_threads(struct tracer *t, const struct event *events, size_t count);
+
+/* cgroup.c: depth of a cgroup2 directory below the root, -ENOTSUP where that cannot be known */
+int cgroup_level(const char *path, uint32_t *level);
+
+/* names.c */
+int names_add(struct tracer *t, const struct gbpf_name *n);
+void names_close(struct tracer *t);
+
+/* meta.c */
+int meta_begin(struct tracer *t);
+int meta_tick(struct tracer *t); /* clocks and losses */
+int meta_end(struct tracer *t);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Processes and threads into the file, each once in its life. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bpf/gbpf.h"
+#include "trace/private.h"
+
+static bool process_ended(uint32_t pid)
+{
+	struct pollfd p = {.events = POLLIN};
+	bool ended;
+
+	p.fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	if (p.fd < 0)
+		return true;
+	ended = poll(&p, 1, 0) > 0; /* readable once it is a zombie */
+	close(p.fd);
+	return ended;
+}
+
+void processes_want(struct tracer *t, uint32_t pid)
+{
+	probes_want(t->probes, pid, true);
+	if (process_ended(pid))
+		probes_want(t->probes, pid, false);
+}
+
+static int process_write(struct tracer *t, const struct process_info *info, int64_t ts,
+			 unsigned event, int32_t exit_code)
+{
+	struct record r = {.kind = RECORD_PROCESS};
+
+	r.process = (struct record_process){
+		.ts = ts,
+		.event = event,
+		.pid = info->pid,
+		.ppid = info->ppid,
+		.ns_pid = info->ns_pid,
+		.uid = info->uid,
+		.exit_code = exit_code,
+		.flags = info->seccomp ? RECORD_PROCESS_SECCOMP : 0,
+		.start = info->start,
+		.comm = info->comm,
+		.cmdline = info->cmdline,
+		.exe = info->exe,
+		.container = info->container,
+	};
+	if (!probes_returns(t->probes))
+		r.process.flags |= RECORD_PROCESS_ENTRY_ONLY;
+	return writer_add(t->writer, &r);
+}
+
+int processes_seen(struct tracer *t, uint32_t pid, int64_t ts, unsigned event)
+{
+	struct process_info info;
+	int err = idset_add(&t->processes, pid);
+
+	if (err <= 0)
+		return err;
+	t->targets++;
+	if (process_read(pid, &info)) {
+		/* gone, or not ours to read: its number is all we know */
+		memset(&info, 0, sizeof(info));
+		info.pid = pid;
+	}
+	/* whoever calls CUDA is of interest from now on: its exec and exit are wanted */
+	processes_want(t, pid);
+	return process_write(t, &info, ts, event, 0);
+}
+
+static bool of_process(uint64_t id, void *ctx)
+{
+	return id >> 32 == *(uint32_t *)ctx;
+}
+
+static bool is_process(uint64_t id, void *ctx)
+{
+	return id == *(uint32_t *)ctx;
+}
+
+static void process_forget(struct tracer *t, uint32_t pid)
+{
+	idset_remove_if(&t->processes, is_process, &pid);
+	idset_remove_if(&t->threads, of_process, &pid);
+	t->last_thread = 0;
+}
+
+/* Born, became another program, or ended: as the kernel tells it, /proc adding what it knows. */
+int processes_event(struct tracer *t, const struct gbpf_process *p)
+{
+	struct process_info info;
+	unsigned event = RECORD_PROCESS_FORK;
+	uint32_t pid = p->hdr.pid;
+
+	if (p->event == GBPF_PROCESS_EXEC)
+		event = RECORD_PROCESS_EXEC;
+	else if (p->event == GBPF_PROCESS_EXIT)
+		event = RECORD_PROCESS_EXIT;
+	if (event == RECORD_PROCESS_EXIT || process_read(pid, &info)) {
+		memset(&info, 0, sizeof(info));
+		info.pid = pid;
+		memcpy(info.comm, p->comm, sizeof(info.comm));
+		info.comm[sizeof(info.comm) - 1] = '\0';
+	}
+	info.ppid = p->parent;
+	if (p->start) /* in clock ticks, as /proc gives it: one identity whoever saw it first */
+		info.start = (int64_t)(p->start - p->start % (1000000000 / sysconf(_SC_CLK_TCK)));
+	if (event == RECORD_PROCESS_EXIT)
+		process_forget(t, pid);
+	else if (idset_add(&t->processes, pid) == 1)
+		t->targets++;
+	return process_write(t, &info, (int64_t)p->hdr.ts, event, p->exit_code);
+}
+
+static int thread_seen(struct tracer *t, uint32_t pid, uint32_t tid, int64_t ts)
+{
+	struct record r = {.kind = RECORD_THREAD};
+	char comm[16];
+	int err;
+
+	if (!idset_has(&t->processes, pid)) {
+		err = processes_seen(t, pid, ts, RECORD_PROCESS_SEEN);
+		if (err < 0)
+			return err;
+	}
+	process_thread_comm(pid, tid, comm);
+	r.thread = (struct record_thread){
+		.pid = pid,
+		.tid = tid,
+		.ns_tid = process_thread_ns_tid(pid, tid),
+		.comm = comm,
+	};
+	return writer_add(t->writer, &r);
+}
+
+int processes_threads(struct tracer *t, const struct event *events, size_t count)
+{
+	uint64_t id;
+	size_t i;
+	int err;
+
+	for (i = 0; i < count; i++) {
+		id = (uint64_t)events[i].pid << 32 | events[i].tid;
+		if (id == t->last_thread)
+			continue;
+		t->last_thread = id;
+		err = idset_add(&t->threads, id);
+		if (err == 1)
+			err = thread_seen(t, events[i].pid, events[i].tid, events[i].ts);
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A live recording: targets found and followed, images probed, rings emptied
+ * into a file. The order is new → start → step… → stop → free; each step may
+ * fail, and free undoes whatever was done.
+ */
+#ifndef GBPF_TRACE_TRACER_H
+#define GBPF_TRACE_TRACER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probe/images.h"
+#include "probe/probes.h"
+#include "probe/selection.h"
+
+struct tracer;
+
+struct tracer_options {
+	const struct selection *selection;
+	const uint32_t *pids; /* with all descendants, unless no_follow */
+	size_t pids_count;
+	const char *cgroup; /* or whoever runs below this cgroup */
+	bool all;	    /* or everybody */
+	bool no_follow;
+	const char *command;	/* about to be started: its libraries are looked for */
+	struct probes_options probes;
+	bool allow_slow;
+	const char *command_line; /* of gbpf, for the file */
+	/* when something is worth telling while it happens; NULL: never */
+	void (*tell)(void *ctx, const char *text);
+	void *tell_ctx;
+};
+
+struct tracer_stats {
+	uint64_t events, bytes_written, lost;
+	size_t images_hooked, functions_hooked;
+	uint32_t targets;    /* processes recorded so far */
+	bool targets_alive;  /* of PIDs or a command: some still run */
+	bool cuda_seen;	     /* a target maps a CUDA library */
+	int64_t begin;	     /* of the window, ns; 0 before */
+	struct calibration cost;
+};
+
+/* Loads the programs. why gets a sentence on failure, everywhere here. */
+int tracer_new(struct tracer **out, const struct tracer_options *o, char *why, size_t size);
+/*
+ * Begins the file on fd, which becomes the tracer's; finds the targets and
+ * attaches to every image known so far. Events come from here on.
+ */
+int tracer_start(struct tracer *t, int fd, char *why, size_t size);
+/*
+ * Waits until something is to do (at most max_ns), and does it: new mappings,
+ * new processes, the rings. extra_fd (-1: none) ends the wait when readable.
+ * Returns 0, or -errno of the file or the kernel.
+ */
+int tracer_step(struct tracer *t, int64_t max_ns, int extra_fd);
+/* Detaches, takes what is left, closes the file. The first error is returned. */
+int tracer_stop(struct tracer *t);
+void tracer_free(struct tracer *t); /* NULL is accepted */
+
+/* One more target, from now on, with its images. */
+int tracer_add_target(struct tracer *t, uint32_t pid);
+
+void tracer_stats(const struct tracer *t, struct tracer_stats *out);
+const struct images *tracer_images(const struct tracer *t);
+struct probes *tracer_probes(struct tracer *t);
+
+#endif
