@@ -12,7 +12,7 @@
 int proc_error(int error);
 
 /*
- * O_PATH fd of /proc/PID. It stays that process's even if the number is used
+ * An fd of the directory /proc/PID. It stays that process's even if the number is used
  * again: once the process is gone, reads under it fail. -ESRCH, -EACCES (hidden
  * by hidepid; CAP_SYS_PTRACE sees through it).
  */
