@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Files that were cut, damaged, made by somebody else, or made to harm. */
+#include "record_example.h"
 #include "record_file.h"
 
 #include <errno.h>
@@ -477,6 +478,26 @@ static void header_only(void **state)
 	free(text);
 }
 
+/* A file that was made without our writer. */
+static void example(void **state)
+{
+	int fd = file_of(record_example, sizeof(record_example));
+	struct log log;
+	struct reader *r;
+
+	log_new(&log);
+	assert_int_equal(file_read(fd, log.file).end, READER_END_WHOLE);
+	assert_string_equal(log_text(&log),
+			    "info 4:686f7374 2:6e31\n"
+			    "event 1000000 5 7 4096 3 2 1 launch 5500 0 0 4 1 1 256 1 1\n"
+			    "event 1000900 5 7 4096 3 2 2 end 0 0 0\n");
+	assert_int_equal(file_open(&r, fd), 0);
+	assert_int_equal(reader_realtime(r), 1700000000000000000);
+	reader_close(r);
+	log_free(&log);
+	close(fd);
+}
+
 /* ---- the index of a file with more chunks than the index has entries ---- */
 
 static uint64_t check_entries(const uint8_t *file, const uint8_t *raw, uint32_t count)
@@ -544,6 +565,7 @@ int main(void)
 		cmocka_unit_test(content_true), cmocka_unit_test(compression_lies),
 		cmocka_unit_test(promises),	cmocka_unit_test(not_ours),
 		cmocka_unit_test(header_only),	cmocka_unit_test(long_index),
+		cmocka_unit_test(example),
 	};
 
 	return cmocka_run_group_tests_name("record damage", tests, NULL, NULL);
