@@ -286,8 +286,8 @@ static void print_notes(const struct listing *list)
 			   list->not_readable ? " that could be looked into" : "");
 	if (list->not_readable == 0)
 		return;
-	err_report("%zu processes could not be looked into, for want of rights",
-		   list->not_readable);
+	err_report("%zu process%s could not be looked into, for want of rights",
+		   list->not_readable, list->not_readable == 1 ? "" : "es");
 	if (geteuid() != 0)
 		err_hint("sudo gbpf list");
 }
