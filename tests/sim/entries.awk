@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The list of exported names → what the stand-in's build needs:
+#   what=stubs   weak functions for names without a behaviour, and the variables
+#   what=map     a version script
+#   what=wrap    assembler entries that start with sub $n,%rsp and jump on
+#   what=rename  the new name of each function behind such an entry
+/^#/ { next }
+{ kind[$2] = $1; order[++n] = $2 }
+END {
+	if (what == "map") {
+		print version " {\nglobal:\n\tsimTruthAttach;"
+		for (i = 1; i <= n; i++)
+			print "\t" order[i] ";"
+		print "local:\n\t*;\n};"
+	}
+	if (what == "stubs")
+		print "#pragma GCC visibility push(default)"
+	for (i = 1; i <= n; i++) {
+		name = order[i]
+		if (what == "stubs" && kind[name] == "B")
+			print "int " name ";"
+		else if (what == "stubs")
+			print "__attribute__((weak)) int " name "(void)\n{\n\treturn 801;\n}"
+		else if (what == "rename" && kind[name] == "T")
+			print name " sim_" name
+		else if (what == "wrap" && kind[name] == "T") {
+			print "\t.globl " name "\n\t.type " name ", @function\n\t.p2align 4"
+			print name ":\n\tsub $24, %rsp\n\tadd $24, %rsp\n\tjmp sim_" name
+			print "\t.size " name ", . - " name
+		}
+	}
+	if (what == "wrap")
+		print "\t.section .note.GNU-stack,\"\",@progbits"
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a job does, step by step. */
+#include "job.h"
+
+/*
+ * About eighty launches a step, as a small PyTorch model has: forward,
+ * backward, optimiser, and one .item() at the end, which waits.
+ */
+static void step_train(struct worker *w)
+{
+	op_set(w, 65536);
+	op_htod(w, 16384);
+	for (unsigned layer = 0; layer < 8; layer++) {
+		op_occupancy(w, layer % 2);
+		op_launch(w, layer % 2);
+		op_cpu(w);
+		op_launch(w, 7);
+		op_cpu(w);
+		op_launch(w, 5);
+		op_cpu(w);
+		op_launch(w, 4);
+		op_cpu(w);
+	}
+	op_launch(w, 9);
+	op_launch(w, 11);
+	op_launch(w, 10);
+	for (unsigned layer = 0; layer < 8; layer++) {
+		op_occupancy(w, 2);
+		op_launch(w, 2);
+		op_cpu(w);
+		op_launch(w, 3);
+		op_cpu(w);
+		op_launch(w, 6);
+		op_cpu(w);
+		op_launch(w, 7);
+		op_cpu(w);
+		op_launch(w, 5);
+		op_cpu(w);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		op_launch(w, 8);
+	op_event_record(w);
+	op_dtoh(w, 4);
+	op_stream_sync(w);
+}
+
+static void step_tight(struct worker *w)
+{
+	for (unsigned i = 0; i < 1000; i++)
+		op_launch_as(w, 5, &job_shapes[5], LAUNCH_PLAIN);
+}
+
+static void step_sync(struct worker *w)
+{
+	static const struct shape odd = { { 65535, 7, 3 }, { 5, 3, 2 }, 49152 };
+
+	op_launch(w, 0);
+	op_stream_sync(w);
+	op_launch_as(w, 1, &odd, LAUNCH_COOPERATIVE);
+	op_event_record(w);
+	op_event_sync(w);
+	op_launch_as(w, 5, &odd, LAUNCH_EX);
+	op_device_sync(w);
+}
+
+static void step_poll(struct worker *w)
+{
+	op_launch(w, 8);
+	op_event_record(w);
+	while (op_event_query(w) == SIM_NOT_READY)
+		;
+	op_launch(w, 8);
+	while (op_stream_query(w) == SIM_NOT_READY)
+		;
+}
+
+static void step_graph(struct worker *w)
+{
+	if (!w->graph)
+		op_graph_build(w);
+	for (unsigned i = 0; i < 4; i++)
+		op_graph_launch(w);
+	op_stream_sync(w);
+}
+
+/* Three thousand launches that the device cannot keep up with, then a wait. */
+static void step_backpressure(struct worker *w)
+{
+	for (unsigned i = 0; i < 3000; i++)
+		op_launch(w, 8);
+	op_stream_sync(w);
+}
+
+const struct job_pattern job_patterns[] = {
+	{ .name = "train", .help = "training-like steps: ~80 launches, copies, one sync",
+	  .step = step_train },
+	{ .name = "tight", .help = "1000 launches a step and nothing else", .step = step_tight },
+	{ .name = "sync", .help = "launches, each waited for: stream, event, context",
+	  .step = step_sync },
+	{ .name = "copy", .help = "every form of copy and set", .step = step_copy },
+	{ .name = "poll", .help = "queries an event and a stream until they are done",
+	  .step = step_poll },
+	{ .name = "graph", .help = "captures a graph of 20 kernels, launches it four times a step",
+	  .step = step_graph },
+	{ .name = "backpressure", .help = "3000 launches a step, more than may be outstanding",
+	  .step = step_backpressure },
+	{ .name = "errors", .help = "calls that fail, beside some that do not",
+	  .step = step_errors, .driver_only = true },
+	{ .name = "names", .help = "kernels with hostile names", .step = step_names,
+	  .driver_only = true },
+	{ .name = "unload", .help = "a module a step; handles come again with other names",
+	  .step = step_unload, .driver_only = true },
+	{ .name = "nested64", .help = "70 calls nested on one thread", .step = step_nested },
+	{ .name = "exception", .help = "C++ exceptions thrown between calls, inside callbacks too",
+	  .step = step_exception },
+	{ .name = "longjmp", .help = "a callback that jumps out of the call it is in",
+	  .step = step_longjmp },
+	{ .name = "allocs", .help = "every form of allocation", .step = step_allocs },
+	{ .name = "nccl", .help = "collectives", .step = step_nccl },
+	{ .name = "cancel", .help = "a thread a step, cancelled inside a sync",
+	  .whole = whole_cancel, .driver_only = true },
+	{ .name = "opencall", .help = "a thread in cuStreamSynchronize until SIGTERM",
+	  .whole = whole_opencall, .driver_only = true },
+	{ .name = "fork", .help = "steps, then a child with steps of its own, then more",
+	  .whole = whole_fork },
+	{ .name = "exec", .help = "steps, then the program again in the same process",
+	  .whole = whole_exec },
+	{ .name = "churn", .help = "a short-lived process a step", .whole = whole_churn },
+	{ .name = "dlopen-late", .help = "train; with --late S the libraries come late",
+	  .step = step_train },
+	{ .name = NULL },
+};

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The simulated CUDA: stand-in libraries in several variants, and the job.
+# Everything goes to $(BUILD)/sim/; README.md says what each directory is.
+
+SIM := $(BUILD)/sim
+SIM_DIR := tests/sim
+SIM_VARIANTS := lib lib-endbr lib-sub lib-stripped
+SIM_DRIVER := device driver driver_launch driver_mem
+SIM_RUNTIME := runtime runtime_api
+SIM_LIBS := libcuda.so.1 libcudart.so.13 libnccl.so.2
+SIM_JOB := truth job job_setup job_calls job_copies job_patterns job_special job_process
+
+# A frame pointer that nothing postpones or drops makes every function start
+# with push %rbp; identical functions must not become one address.
+SIM_CFLAGS := -D_GNU_SOURCE -std=c11 -O2 -g -fPIC -fexceptions -Wall -Wextra -Werror -Wshadow \
+	-Wno-unused-parameter -fvisibility=hidden -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-shrink-wrap \
+	-fno-ipa-icf -fno-reorder-functions -fno-strict-aliasing -I$(SIM_DIR)
+SIM_JOB_CFLAGS := -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -Wshadow -Wno-unused-parameter \
+	-fexceptions -fno-strict-aliasing -I$(SIM_DIR)
+SIM_LDFLAGS := -shared -Wl,-Bsymbolic-functions -Wl,-z,now -ldl -lpthread
+
+.PHONY: sim
+sim: $(foreach v,$(SIM_VARIANTS),$(SIM_LIBS:%=$(SIM)/$v/%)) \
+	$(SIM)/simjob $(SIM)/simjob-static $(SIM)/simjob-static-stripped
+
+# ---- objects: push and endbr flavours ----
+
+$(SIM)/obj/push/%.o: $(SIM_DIR)/%.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(SIM_CFLAGS) -fcf-protection=none -MMD -MP -c $< -o $@
+
+$(SIM)/obj/endbr/%.o: $(SIM_DIR)/%.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(SIM_CFLAGS) -fcf-protection=branch -MMD -MP -c $< -o $@
+
+$(SIM)/gen/%.stubs.c: $(SIM_DIR)/%.names $(SIM_DIR)/entries.awk
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -v what=stubs -f $(SIM_DIR)/entries.awk $< > $@
+
+$(SIM)/gen/%.map: $(SIM_DIR)/%.names $(SIM_DIR)/entries.awk
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -v what=map -v version=$(if $(findstring cudart,$*),libcudart.so.13,) \
+		-f $(SIM_DIR)/entries.awk $< > $@
+
+$(SIM)/gen/%.wrap.s: $(SIM_DIR)/%.names $(SIM_DIR)/entries.awk
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -v what=wrap -f $(SIM_DIR)/entries.awk $< > $@
+
+$(SIM)/gen/%.rename: $(SIM_DIR)/%.names $(SIM_DIR)/entries.awk
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -v what=rename -f $(SIM_DIR)/entries.awk $< > $@
+
+define SIM_STUB_RULES
+$(SIM)/obj/$1/$2.stubs.o: $(SIM)/gen/$2.stubs.c
+	$$(call say,CC,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(SIM_CFLAGS) $3 -c $$< -o $$@
+endef
+$(foreach l,libcuda libcudart libnccl,$(eval $(call SIM_STUB_RULES,push,$l,-fcf-protection=none)))
+$(foreach l,libcuda libcudart libnccl,$(eval $(call SIM_STUB_RULES,endbr,$l,-fcf-protection=branch)))
+
+# ---- libraries ----
+
+SIM_OBJS_libcuda.so.1 := $(SIM_DRIVER) libcuda.stubs
+SIM_OBJS_libcudart.so.13 := $(SIM_RUNTIME) libcudart.stubs
+SIM_OBJS_libnccl.so.2 := nccl libnccl.stubs
+
+# 1 directory, 2 flavour, 3 library, 4 its list of names
+define SIM_LIB_RULE
+$(SIM)/$1/$3: $(SIM_OBJS_$3:%=$(SIM)/obj/$2/%.o) $(SIM)/gen/$4.map
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(filter %.o,$$^) $$(SIM_LDFLAGS) -Wl,-soname,$3 \
+		-Wl,--version-script=$(SIM)/gen/$4.map -o $$@
+endef
+
+# The functions' own entries are renamed and the assembler's take their names.
+define SIM_SUB_RULE
+$(SIM)/lib-sub/$1: $(SIM_OBJS_$1:%=$(SIM)/obj/push/%.o) $(SIM)/gen/$2.map $(SIM)/gen/$2.wrap.s \
+		$(SIM)/gen/$2.rename
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) -r -nostdlib $$(filter %.o,$$^) -o $(SIM)/gen/$2.whole.o
+	$$(Q)objcopy --redefine-syms=$(SIM)/gen/$2.rename $(SIM)/gen/$2.whole.o $(SIM)/gen/$2.sub.o
+	$$(Q)$$(CC) $(SIM)/gen/$2.sub.o $(SIM)/gen/$2.wrap.s $$(SIM_LDFLAGS) -Wl,-soname,$1 \
+		-Wl,--version-script=$(SIM)/gen/$2.map -o $$@
+endef
+
+SIM_NAMES_libcuda.so.1 := libcuda
+SIM_NAMES_libcudart.so.13 := libcudart
+SIM_NAMES_libnccl.so.2 := libnccl
+$(foreach l,$(SIM_LIBS),$(eval $(call SIM_LIB_RULE,lib,push,$l,$(SIM_NAMES_$l))))
+$(foreach l,$(SIM_LIBS),$(eval $(call SIM_LIB_RULE,lib-endbr,endbr,$l,$(SIM_NAMES_$l))))
+$(foreach l,$(SIM_LIBS),$(eval $(call SIM_SUB_RULE,$l,$(SIM_NAMES_$l))))
+
+$(SIM)/lib-stripped/%: $(SIM)/lib/%
+	$(call say,STRIP,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)strip --strip-all -o $@ $<
+
+# ---- the job: loading its runtime, or carrying it inside as nvcc's programs do ----
+
+$(SIM)/obj/job/%.o: $(SIM_DIR)/%.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 $(SIM_JOB_CFLAGS) -MMD -MP -c $< -o $@
+
+$(SIM)/obj/static/%.o: $(SIM_DIR)/%.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 $(SIM_JOB_CFLAGS) -DSIM_STATIC_RUNTIME -MMD -MP -c $< -o $@
+
+$(SIM)/obj/job/%.o: $(SIM_DIR)/%.cc
+	$(call say,CXX,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++17 $(SIM_JOB_CFLAGS) -c $< -o $@
+
+$(SIM)/simjob: $(SIM_JOB:%=$(SIM)/obj/job/%.o) $(SIM)/obj/job/job_throw.o
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $^ -static-libgcc -ldl -lpthread -o $@
+
+$(SIM)/simjob-static: $(SIM_JOB:%=$(SIM)/obj/static/%.o) $(SIM)/obj/job/job_throw.o \
+		$(SIM_RUNTIME:%=$(SIM)/obj/push/%.o)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $^ -static-libgcc -ldl -lpthread -o $@
+
+$(SIM)/simjob-static-stripped: $(SIM)/simjob-static
+	$(call say,STRIP,$@)
+	$(Q)strip --strip-all -o $@ $<
+
+-include $(wildcard $(SIM)/obj/*/*.d)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reads what a simulated job wrote down about its own calls (truth.h)."""
+
+import glob
+import mmap
+import os
+import struct
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Dict, Iterator, List, Optional, Tuple
+
+CHUNK = 65536
+NAME_CHUNKS = 64
+MAGIC = 0x3148545255544247
+CALLS, TOTALS = 1, 2
+HEADER = struct.Struct("<QIIIIqqQII")
+CHUNK_HEAD = struct.Struct("<IIII")
+CALL = struct.Struct("<qqIHHiI5Q3I3IIIII")
+TOTAL = struct.Struct("<QQQQ")
+
+
+@dataclass
+class Call:
+    """One call; times in ns of CLOCK_MONOTONIC. leave is 0 for a call that never returned."""
+
+    pid: int
+    tid: int
+    api: str
+    entry: int
+    leave: int
+    ret: int
+    depth: int
+    func: int
+    stream: int
+    bytes: int
+    pointer: int
+    source: int
+    grid: Tuple[int, int, int]
+    block: Tuple[int, int, int]
+    smem: int
+    kind: int
+    kernel: Optional[bytes]
+
+    @property
+    def ns(self) -> int:
+        """Time inside the call, ns; 0 if it never returned."""
+        return self.leave - self.entry if self.leave else 0
+
+    @property
+    def library(self) -> str:
+        """driver, runtime or nccl"""
+        if self.api.startswith("cuda"):
+            return "runtime"
+        return "driver" if self.api.startswith("cu") else "nccl"
+
+
+@dataclass
+class Total:
+    """What one thread did with one API: calls that returned, errors, ns."""
+
+    calls: int
+    errors: int
+    ns: int
+    max_ns: int
+
+
+@dataclass
+class Truth:
+    """One process's file."""
+
+    path: str
+    pid: int
+    parent: int
+    opened: int
+    closed: int  # ns; 0: the process ended without closing it
+    unwritten: int  # calls that are only in totals
+    calls: List[Call] = field(default_factory=list)
+    totals: Dict[Tuple[int, str], Total] = field(default_factory=dict)  # by (tid, api)
+
+    def count(self, depth: Optional[int] = None) -> Counter:
+        """Calls by API, those still open too; at one nesting depth only, if given."""
+        return Counter(c.api for c in self.calls if depth is None or c.depth == depth)
+
+    def within(self, start: int, end: int) -> Iterator[Call]:
+        """Calls that began and ended in [start, end), ns."""
+        return (c for c in self.calls if start <= c.entry and c.leave and c.leave < end)
+
+    def by_thread(self) -> Dict[int, List[Call]]:
+        """Each thread's calls in the order of their entry."""
+        out = defaultdict(list)
+        for call in self.calls:
+            out[call.tid].append(call)
+        return out
+
+    def total(self, api: str) -> Total:
+        """One API's total over all threads."""
+        rows = [t for (_, name), t in self.totals.items() if name == api]
+        return Total(sum(t.calls for t in rows), sum(t.errors for t in rows),
+                     sum(t.ns for t in rows), max((t.max_ns for t in rows), default=0))
+
+
+def _names(data, used: int) -> Dict[int, bytes]:
+    at, out = CHUNK, {}
+    end = CHUNK + used
+    while at + 8 <= end:
+        ident, length = struct.unpack_from("<II", data, at)
+        out[ident] = bytes(data[at + 8:at + 8 + length])
+        at += 8 + (length + 7) // 8 * 8
+    return out
+
+
+def _call(pid: int, row, apis: List[str], names: Dict[int, bytes]) -> Call:
+    (entry, leave, tid, api, depth, ret, _, func, stream, size, pointer, source,
+     gx, gy, gz, bx, by, bz, smem, kind, name, _) = row
+    return Call(pid, tid, apis[api], entry, leave, ret, depth, func, stream, size, pointer, source,
+                (gx, gy, gz), (bx, by, bz), smem, kind, names.get(name))
+
+
+def load(path: str) -> Truth:
+    """Reads one file. Raises ValueError if it is none."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        (magic, chunks, _, pid, parent, opened, closed, unwritten, api_count,
+         name_used) = HEADER.unpack_from(data, 0)
+        if magic != MAGIC:
+            raise ValueError(f"{path}: not a truth file")
+        text = bytes(data[HEADER.size:CHUNK]).split(b"\0")
+        apis = [""] + [name.decode() for name in text[:api_count - 1]]
+        names = _names(data, name_used)
+        truth = Truth(path, pid, parent, opened, closed, unwritten)
+        for n in range(1 + NAME_CHUNKS, chunks):
+            kind, tid, count, _ = CHUNK_HEAD.unpack_from(data, n * CHUNK)
+            start = n * CHUNK + CHUNK_HEAD.size
+            if kind == CALLS:
+                part = data[start:start + count * CALL.size]
+                truth.calls.extend(_call(pid, row, apis, names) for row in CALL.iter_unpack(part)
+                                   if row[0])
+            elif kind == TOTALS:
+                for api in range(1, api_count):
+                    total = Total(*TOTAL.unpack_from(data, start + api * TOTAL.size))
+                    if total.calls:
+                        truth.totals[tid, apis[api]] = total
+    truth.calls.sort(key=lambda c: (c.entry, c.depth))
+    return truth
+
+
+def load_all(path: str) -> List[Truth]:
+    """A job's file and those of the processes it started (FILE.*), by start time."""
+    paths = [path] if os.path.exists(path) else []
+    paths += glob.glob(glob.escape(path) + ".*")
+    return sorted((load(p) for p in paths), key=lambda t: t.opened)
