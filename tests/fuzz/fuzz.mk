@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Every tests/fuzz/fuzz_NAME.c is a libFuzzer target. It is linked with all of
+# user/, built by clang with the address and undefined-behaviour sanitizers.
+#   tests/fuzz/corpus/NAME/   inputs to start from, if any
+#   tests/fuzz/NAME.dict      tokens to try, if any
+#
+#   make fuzz-smoke           FUZZ_RUNS inputs each, the same ones every time
+#   make fuzz-long            FUZZ_SECONDS each, going on where the last left off
+#   make fuzz                 only builds
+
+FUZZ_RUNS ?= 20000
+FUZZ_SECONDS ?= 600
+FUZZ_BUILD = $(BUILD)/fuzz
+FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_BINS := $(FUZZ_NAMES:%=$(FUZZ_BUILD)/fuzz_%)
+FUZZ_CFLAGS = -std=c11 -O1 -g -Wall -Wextra -Wno-unused-parameter -fno-omit-frame-pointer \
+	-fno-strict-aliasing -fno-sanitize-recover=all
+FUZZ_OPTIONS = -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 \
+	-artifact_prefix=$(FUZZ_BUILD)/found/$1- $(addprefix -dict=,$(wildcard tests/fuzz/$1.dict))
+
+.PHONY: fuzz fuzz-smoke fuzz-long
+fuzz: $(FUZZ_BINS)
+
+$(FUZZ_BUILD)/obj/%.o: %.c | $(SKEL)
+	$(call say,FUZZCC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,address,undefined \
+		-MMD -MP -c $< -o $@
+
+$(FUZZ_BUILD)/libgbpf.a: $(LIB_SRCS:%.c=$(FUZZ_BUILD)/obj/%.o)
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(FUZZ_BUILD)/fuzz_%: $(FUZZ_BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_BUILD)/libgbpf.a
+	$(call say,LINK,$@)
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(LDLIBS) -o $@
+
+# Fixed seed and an empty directory for what is found on the way: the same inputs every time.
+$(FUZZ_NAMES:%=fuzz-smoke-%): fuzz-smoke-%: $(FUZZ_BUILD)/fuzz_%
+	$(call say,FUZZ,$*)
+	$(Q)rm -rf $(FUZZ_BUILD)/scratch/$* && mkdir -p $(FUZZ_BUILD)/scratch/$* $(FUZZ_BUILD)/found
+	$(Q)$< -seed=1 -runs=$(FUZZ_RUNS) $(call FUZZ_OPTIONS,$*) $(FUZZ_BUILD)/scratch/$* \
+		$(wildcard tests/fuzz/corpus/$*) >$(FUZZ_BUILD)/$*.log 2>&1 || \
+		{ tail -n 60 $(FUZZ_BUILD)/$*.log; exit 1; }
+	$(Q)grep -E '^Done|number_of_executed_units' $(FUZZ_BUILD)/$*.log
+
+$(FUZZ_NAMES:%=fuzz-long-%): fuzz-long-%: $(FUZZ_BUILD)/fuzz_%
+	$(call say,FUZZ,$*)
+	$(Q)mkdir -p $(FUZZ_BUILD)/corpus/$* $(FUZZ_BUILD)/found
+	$(Q)$< -max_total_time=$(FUZZ_SECONDS) $(call FUZZ_OPTIONS,$*) $(FUZZ_BUILD)/corpus/$* \
+		$(wildcard tests/fuzz/corpus/$*) >$(FUZZ_BUILD)/$*.log 2>&1 || \
+		{ tail -n 60 $(FUZZ_BUILD)/$*.log; exit 1; }
+	$(Q)grep -E '^Done|number_of_executed_units' $(FUZZ_BUILD)/$*.log
+
+.PHONY: $(FUZZ_NAMES:%=fuzz-smoke-%) $(FUZZ_NAMES:%=fuzz-long-%)
+fuzz-smoke: $(FUZZ_NAMES:%=fuzz-smoke-%)
+fuzz-long: $(FUZZ_NAMES:%=fuzz-long-%)
+
+-include $(LIB_SRCS:%.c=$(FUZZ_BUILD)/obj/%.d) $(FUZZ_NAMES:%=$(FUZZ_BUILD)/obj/tests/fuzz/fuzz_%.d)
