@@ -22,30 +22,35 @@ SIM_EXPORT CUresult cuInit(unsigned flags)
 
 SIM_EXPORT CUresult cuDriverGetVersion(int *version)
 {
+	SIM_INJECT();
 	*version = 13000;
 	return SIM_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
+	SIM_INJECT();
 	*device = ordinal;
 	return ordinal == 0 ? SIM_SUCCESS : 101;
 }
 
 SIM_EXPORT CUresult cuDeviceGetCount(int *count)
 {
+	SIM_INJECT();
 	*count = 1;
 	return SIM_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice device)
 {
+	SIM_INJECT();
 	strncpy(name, "Simulated GPU", (size_t)len);
 	return SIM_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
+	SIM_INJECT();
 	*value = attribute == 16 ? 132 : 1;
 	return SIM_SUCCESS;
 }
@@ -59,11 +64,13 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice device)
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
+	SIM_INJECT();
 	return SIM_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
 {
+	SIM_INJECT();
 	*flags = 0;
 	*active = 1;
 	return SIM_SUCCESS;
@@ -97,6 +104,7 @@ SIM_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 
 SIM_EXPORT CUresult cuCtxGetCurrent(CUcontext *ctx)
 {
+	SIM_INJECT();
 	*ctx = current;
 	return SIM_SUCCESS;
 }
@@ -110,6 +118,7 @@ SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext ctx)
 
 SIM_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 {
+	SIM_INJECT();
 	*device = 0;
 	return SIM_SUCCESS;
 }
@@ -366,6 +375,7 @@ SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int vers
 {
 	void *self = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 
+	SIM_INJECT();
 	*pfn = self ? dlsym(self, symbol) : NULL;
 	if (self)
 		dlclose(self);

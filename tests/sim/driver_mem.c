@@ -102,6 +102,7 @@ SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t w
 
 SIM_EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {
+	SIM_INJECT();
 	*available = 100ull << 30;
 	*total = 140ull << 30;
 	return SIM_SUCCESS;

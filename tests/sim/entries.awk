@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The list of exported names → what the stand-in's build needs:
-#   what=stubs   weak functions for names without a behaviour, and the variables
+# A list of exported names (tests/data) → what the stand-in's build needs:
+#   what=stubs   weak functions for names without a behaviour, and the variables;
+#                volatile, so that they have a stack frame and start with push
 #   what=map     a version script
 #   what=wrap    assembler entries that start with sub $n,%rsp and jump on
 #   what=rename  the new name of each function behind such an entry
+function variable(name) {
+	return name ~ /^cudbg/ && name !~ /^cudbg(Api(Attach|Detach|Init)|GetAPI(Version)?|Main)$/ &&
+		name !~ /^cudbgReportDriver(ApiError|InternalError)$/
+}
 /^#/ { next }
-{ kind[$2] = $1; order[++n] = $2 }
+{ order[++n] = $1 }
 END {
 	if (what == "map") {
 		print version " {\nglobal:\n\tsimTruthAttach;"
@@ -17,13 +22,14 @@ END {
 		print "#pragma GCC visibility push(default)"
 	for (i = 1; i <= n; i++) {
 		name = order[i]
-		if (what == "stubs" && kind[name] == "B")
+		if (what == "stubs" && variable(name))
 			print "int " name ";"
 		else if (what == "stubs")
-			print "__attribute__((weak)) int " name "(void)\n{\n\treturn 801;\n}"
-		else if (what == "rename" && kind[name] == "T")
+			print "__attribute__((weak)) int " name "(void)\n{\n" \
+				"\tvolatile int not_supported = 801;\n\treturn not_supported;\n}"
+		else if (what == "rename" && !variable(name))
 			print name " sim_" name
-		else if (what == "wrap" && kind[name] == "T") {
+		else if (what == "wrap" && !variable(name)) {
 			print "\t.globl " name "\n\t.type " name ", @function\n\t.p2align 4"
 			print name ":\n\tsub $24, %rsp\n\tadd $24, %rsp\n\tjmp sim_" name
 			print "\t.size " name ", . - " name

@@ -51,16 +51,21 @@ static void load_driver(void)
 	driver_ready = handle && !table_driver(&driver, handle);
 }
 
+const struct driver_table *rt_driver(void)
+{
+	pthread_once(&driver_once, load_driver);
+	return driver_ready ? &driver : NULL;
+}
+
 SIM_EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank)
 {
-	const struct driver_table *drv_ = &driver;
+	const struct driver_table *drv_ = rt_driver();
 	struct sim_image image = { SIM_IMAGE_MAGIC, KERNELS, kernels };
 	struct sim_comm *c = calloc(1, sizeof(*c));
 	int err;
 
 	*comm = c;
-	pthread_once(&driver_once, load_driver);
-	if (!c || !driver_ready)
+	if (!c || !drv_)
 		return NCCL_UNHANDLED_CUDA;
 	c->ranks = ranks;
 	c->rank = rank;
@@ -158,10 +163,10 @@ SIM_EXPORT ncclResult_t ncclRecv(void *recv, size_t count, int type, int peer, n
 
 SIM_EXPORT ncclResult_t ncclGroupStart(void)
 {
-	return 0;
+	return rt_driver() ? 0 : NCCL_UNHANDLED_CUDA;
 }
 
 SIM_EXPORT ncclResult_t ncclGroupEnd(void)
 {
-	return 0;
+	return rt_driver() ? 0 : NCCL_UNHANDLED_CUDA;
 }

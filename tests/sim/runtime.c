@@ -82,6 +82,7 @@ SIM_EXPORT void **__cudaRegisterFatBinary(void *image)
 
 SIM_EXPORT void __cudaRegisterFatBinaryEnd(void **handle)
 {
+	rt_truth();
 }
 
 SIM_EXPORT void __cudaUnregisterFatBinary(void **handle)
