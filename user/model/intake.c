@@ -37,12 +37,14 @@ static int launch_keep(struct session_builder *b, const struct event *e, uint32_
 	struct session *s = b->s;
 	struct launch_args a = { .func = e->launch.func, .stream = e->launch.stream,
 				 .smem = e->launch.smem };
+	uint64_t words[sizeof(a) / sizeof(uint64_t)];
 	uint32_t *slot;
 	int err;
 
 	memcpy(a.grid, e->launch.grid, sizeof(a.grid));
 	memcpy(a.block, e->launch.block, sizeof(a.block));
-	slot = &b->launch_cache[map_hash_bytes(&a, sizeof(a)) % ARGS_CACHE];
+	memcpy(words, &a, sizeof(words));
+	slot = &b->launch_cache[map_hash_words(words, sizeof(words) / sizeof(*words)) % ARGS_CACHE];
 	if (*slot < s->launches_count && !memcmp(&s->launches[*slot], &a, sizeof(a))) {
 		*arg = *slot;
 		return 0;
@@ -68,7 +70,7 @@ static int transfer_keep(struct session_builder *b, const struct event *e, uint3
 			       .source = e->call.source, .bytes = e->call.bytes,
 			       .kind = e->call.kind };
 	uint64_t words[5] = { a.object, a.stream, a.source, a.bytes, a.kind };
-	uint32_t *slot = &b->transfer_cache[map_hash_bytes(words, sizeof(words)) % ARGS_CACHE];
+	uint32_t *slot = &b->transfer_cache[map_hash_words(words, 5) % ARGS_CACHE];
 	int err;
 
 	if (*slot < s->transfers_count && call_args_equal(&s->transfers[*slot], &a)) {

@@ -37,6 +37,16 @@ uint32_t map_get(const struct map *m, uint64_t a, uint64_t b); /* MAP_NONE if ab
 int map_put(struct map *m, uint64_t a, uint64_t b, uint32_t value);
 void map_free(struct map *m);
 
+/* Of a few words; the products do not wait for each other. */
+static inline uint64_t map_hash_words(const uint64_t *words, size_t count)
+{
+	uint64_t h = 0x9e3779b97f4a7c15u, odd = 0xd6e8feb86659fd93u;
+
+	for (size_t i = 0; i < count; i++, odd += 0x632be59bd9b4e01au)
+		h += (words[i] ^ words[i] >> 32) * odd;
+	return map_mix(h);
+}
+
 uint64_t map_hash_bytes(const void *data, size_t len);
 
 #endif

@@ -11,60 +11,59 @@ struct group_key {
 	uint64_t words[GROUP_WORDS];
 };
 
+#define RECENT 1024
+
 struct groups {
 	struct report_ctx *ctx;
 	const struct grouping *g;
 	struct group_key *keys; /* as rows */
 	size_t keys_cap;
 	struct map index; /* (hash of the key, attempt) to row */
-	uint32_t *of;	  /* row of each call, MAP_NONE if it is in none */
-	int64_t *times;	  /* individual times, row after row */
-	size_t *at;	  /* where each row's next time goes */
-	uint32_t recent;
+	uint32_t recent[RECENT]; /* rows by hash: most calls are like one before */
+	uint32_t *row_of;  /* of each call, MAP_NONE if it is in none */
+	int64_t *time_of;  /* of each call, -1 if it has no time of its own */
 };
 
-/* One time that stands for one call or wait, -1 if there is none. */
-static int64_t single_time(const struct session *s, const struct grouping *g, const struct call *c)
-{
-	if (g->leave_out && g->leave_out(c))
-		return -1;
-	if (!(c->flags & CALL_POLL) || g->span)
-		return call_duration(c);
-	return s->polls[c->args].count == 1 && call_duration(c) >= 0 ? s->polls[c->args].inside : -1;
-}
-
-static int row_of(struct groups *gs, const struct call *c, const struct group_key *key,
-		  uint32_t *out)
+static int row_add(struct groups *gs, const struct call *c, const struct group_key *key,
+		   uint32_t *out)
 {
 	struct rows *rows = &gs->ctx->rows;
-	uint64_t hash, attempt;
 	struct row *r;
+	int err = GROW(gs->keys, gs->keys_cap, rows->count + 1);
+
+	if (!err)
+		err = rows_add(rows, &r);
+	if (err)
+		return err;
+	*out = (uint32_t)rows->count - 1;
+	gs->keys[*out] = *key;
+	r->first_call = c - gs->ctx->s->calls;
+	gs->g->fill(gs->ctx, c, r);
+	return 0;
+}
+
+static int row_find(struct groups *gs, const struct call *c, const struct group_key *key,
+		    uint32_t *out)
+{
+	uint64_t hash = map_hash_words(key->words, GROUP_WORDS), attempt;
+	uint32_t *recent = &gs->recent[hash % RECENT];
 	int err;
 
-	if (gs->recent < rows->count && !memcmp(&gs->keys[gs->recent], key, sizeof(*key))) {
-		*out = gs->recent;
+	*out = *recent;
+	if (*out < gs->ctx->rows.count && !memcmp(&gs->keys[*out], key, sizeof(*key)))
 		return 0;
-	}
-	hash = map_hash_bytes(key, sizeof(*key));
 	for (attempt = 0;; attempt++) {
 		*out = map_get(&gs->index, hash, attempt);
 		if (*out == MAP_NONE)
 			break;
 		if (!memcmp(&gs->keys[*out], key, sizeof(*key))) {
-			gs->recent = *out;
+			*recent = *out;
 			return 0;
 		}
 	}
-	err = GROW(gs->keys, gs->keys_cap, rows->count + 1);
-	if (!err)
-		err = rows_add(rows, &r);
-	if (err)
-		return err;
-	*out = gs->recent = (uint32_t)rows->count - 1;
-	gs->keys[*out] = *key;
-	r->first_call = c - gs->ctx->s->calls;
-	gs->g->fill(gs->ctx, c, r);
-	return map_put(&gs->index, hash, attempt, *out);
+	err = row_add(gs, c, key, out);
+	*recent = *out;
+	return err ? err : map_put(&gs->index, hash, attempt, *out);
 }
 
 static int64_t plus(int64_t a, int64_t b)
@@ -84,13 +83,17 @@ static void take_range(struct row *r, int64_t min, int64_t max)
 		r->max = max;
 }
 
-static void row_time(const struct session *s, const struct grouping *g, const struct call *c,
-		     struct row *r)
+/*
+ * Adds the call's time to its row. Returns the one time that stands for the
+ * call or wait, -1 if there is none: of several queries only sums are known.
+ */
+static int64_t row_time(const struct session *s, const struct grouping *g, const struct call *c,
+			struct row *r)
 {
-	int64_t time = call_duration(c);
+	int64_t time = call_duration(c), single = time;
 
 	if (time < 0 || (g->leave_out && g->leave_out(c)))
-		return;
+		return -1;
 	if (!(c->flags & CALL_POLL) || g->span) {
 		r->timed++;
 		take_range(r, time, time);
@@ -98,69 +101,72 @@ static void row_time(const struct session *s, const struct grouping *g, const st
 		const struct poll_args *p = &s->polls[c->args];
 
 		time = p->inside;
+		single = p->count == 1 ? time : -1;
 		r->timed += p->count;
 		take_range(r, p->count == 1 ? time : p->min, p->count == 1 ? time : p->max);
 	}
 	r->total = plus(r->total, time);
 	r->self = plus(r->self, call_self(s, c));
+	r->samples += single >= 0;
+	return single;
 }
 
 static int first_pass(struct groups *gs)
 {
 	const struct session *s = gs->ctx->s;
-	struct group_key key;
+	const struct grouping *g = gs->g;
 	int err = 0;
 
 	for (size_t i = 0; i < s->calls_count && !err; i++) {
 		const struct call *c = &s->calls[i];
+		struct group_key key = { { 0 } };
 		struct row *r;
 
-		memset(&key, 0, sizeof(key));
-		gs->of[i] = MAP_NONE;
-		if (!gs->g->key(s, c, key.words))
+		gs->row_of[i] = MAP_NONE;
+		if (!g->key(s, c, key.words))
 			continue;
-		err = row_of(gs, c, &key, &gs->of[i]);
+		err = row_find(gs, c, &key, &gs->row_of[i]);
 		if (err)
 			break;
-		r = &gs->ctx->rows.items[gs->of[i]];
+		r = &gs->ctx->rows.items[gs->row_of[i]];
 		r->calls += (int64_t)call_count(s, c);
 		r->waits++;
 		r->errors += !!(c->flags & CALL_ERROR);
-		row_time(s, gs->g, c, r);
-		r->samples += single_time(s, gs->g, c) >= 0;
-		if (gs->g->add)
-			gs->g->add(gs->ctx, c, r);
+		gs->time_of[i] = row_time(s, g, c, r);
+		if (g->add)
+			g->add(gs->ctx, c, r);
 	}
 	return err;
 }
 
+/* Times, row after row, for the statistics. */
 static int second_pass(struct groups *gs)
 {
-	const struct session *s = gs->ctx->s;
+	const size_t calls = gs->ctx->s->calls_count;
 	struct rows *rows = &gs->ctx->rows;
-	size_t sum = 0;
+	size_t *at = malloc((rows->count + 1) * sizeof(*at)), sum = 0;
+	int64_t *times = NULL;
 
-	gs->at = malloc((rows->count + 1) * sizeof(*gs->at));
-	if (!gs->at)
-		return -ENOMEM;
-	for (size_t i = 0; i < rows->count; i++) {
-		gs->at[i] = sum;
+	for (size_t i = 0; at && i < rows->count; i++) {
+		at[i] = sum;
 		sum += rows->items[i].samples;
 	}
-	gs->times = malloc((sum + 1) * sizeof(*gs->times));
-	if (!gs->times)
+	if (at)
+		times = malloc((sum + 1) * sizeof(*times));
+	if (!times) {
+		free(at);
 		return -ENOMEM;
-	for (size_t i = 0; i < s->calls_count; i++) {
-		int64_t time = gs->of[i] == MAP_NONE ? -1 : single_time(s, gs->g, &s->calls[i]);
-
-		if (time >= 0)
-			gs->times[gs->at[gs->of[i]]++] = time;
 	}
+	for (size_t i = 0; i < calls; i++)
+		if (gs->row_of[i] != MAP_NONE && gs->time_of[i] >= 0)
+			times[at[gs->row_of[i]]++] = gs->time_of[i];
 	for (size_t i = 0; i < rows->count; i++) {
 		size_t count = rows->items[i].samples;
 
-		stats_fill(&rows->items[i], gs->times + gs->at[i] - count, count);
+		stats_fill(&rows->items[i], times + at[i] - count, count);
 	}
+	free(times);
+	free(at);
 	return 0;
 }
 
@@ -186,19 +192,20 @@ static void fill_shares(struct report_ctx *ctx)
 
 int group_calls(struct report_ctx *ctx, const struct grouping *g)
 {
-	struct groups gs = { .ctx = ctx, .g = g, .recent = UINT32_MAX };
+	struct groups gs = { .ctx = ctx, .g = g };
+	size_t calls = ctx->s->calls_count;
 	int err = -ENOMEM;
 
-	gs.of = malloc((ctx->s->calls_count + 1) * sizeof(*gs.of));
-	if (gs.of)
+	gs.row_of = malloc((calls + 1) * sizeof(*gs.row_of));
+	gs.time_of = malloc((calls + 1) * sizeof(*gs.time_of));
+	if (gs.row_of && gs.time_of)
 		err = first_pass(&gs);
-	if (!err)
+	if (!err && !g->sums)
 		err = second_pass(&gs);
 	if (!err)
 		fill_shares(ctx);
-	free(gs.of);
-	free(gs.at);
-	free(gs.times);
+	free(gs.row_of);
+	free(gs.time_of);
 	free(gs.keys);
 	map_free(&gs.index);
 	return err;

@@ -147,6 +147,7 @@ struct grouping {
 	/* Calls whose time stays out of the statistics; NULL: none. */
 	bool (*leave_out)(const struct call *c);
 	bool span; /* a poll is one wait of its whole span, and not its queries */
+	bool sums; /* no percentiles, no deviation */
 };
 
 /* Into ctx->rows, empty before: rows with calls, errors, times, shares and rates; 0 or -ENOMEM. */

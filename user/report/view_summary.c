@@ -45,7 +45,7 @@ static int sum_launches(struct report_ctx *c, struct row *out)
 
 static int find_top_api(struct report_ctx *c, struct row *out)
 {
-	static const struct grouping g = { .key = key_api, .fill = fill_api };
+	static const struct grouping g = { .key = key_api, .fill = fill_api, .sums = true };
 	struct report_ctx part = { .s = c->s, .o = c->o };
 	const struct row *best = NULL;
 	int64_t all = 0, sum;
@@ -70,7 +70,8 @@ static int find_top_api(struct report_ctx *c, struct row *out)
 
 static int find_top_kernel(struct report_ctx *c, struct row *out)
 {
-	static const struct grouping g = { .key = key_kernel, .fill = fill_top_kernel };
+	static const struct grouping g = { .key = key_kernel, .fill = fill_top_kernel,
+					   .sums = true };
 	struct report_ctx part = { .s = c->s, .o = c->o };
 	int err = group_calls(&part, &g);
 
