@@ -17,8 +17,10 @@
 
 #include "children.h"
 #include "target/target.h"
+#include "target/watch_record.h"
 
 #define CHILDREN 500
+#define RENAMES 1000
 
 struct life {
 	uint32_t pid;
@@ -282,29 +284,31 @@ static void its_descriptor_wakes(void **state)
 	watch_free(w);
 }
 
-/* The rings hold less than this: what did not fit is counted, what fits still comes. */
+/* Rings of one page hold less than this: what did not fit is counted, what fits still comes. */
 static void overflow_is_counted(void **state)
 {
-	struct watch *w = start();
+	struct watch *w;
 	cpu_set_t saved, first;
 	pid_t pid;
 
+	memset(&log_book, 0, sizeof(log_book));
+	assert_int_equal(watch_new_sized(&w, (size_t)sysconf(_SC_PAGESIZE)), 0);
 	assert_int_equal(sched_getaffinity(0, sizeof(saved), &saved), 0);
 	CPU_ZERO(&first);
 	for (int cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&first); cpu++)
 		if (CPU_ISSET(cpu, &saved))
 			CPU_SET(cpu, &first);
 	assert_int_equal(sched_setaffinity(0, sizeof(first), &first), 0);
-	for (int i = 0; i < 20000; i++)
+	for (int i = 0; i < RENAMES; i++)
 		prctl(PR_SET_NAME, i & 1 ? "overflow" : "test_watch");
 	log_book.lives[log_book.count++].pid = (uint32_t)getpid();
 	consume(w);
-	assert_true(log_book.lives[0].comms > 0 && log_book.lives[0].comms < 20000);
+	assert_true(log_book.lives[0].comms > 0 && log_book.lives[0].comms < RENAMES);
 	/* Losses are told with the first record that fits again. */
 	pid = make_child(2);
 	waitpid(pid, NULL, 0);
 	consume(w);
-	assert_true(log_book.lost + log_book.lives[0].comms >= 20000);
+	assert_true(log_book.lost + log_book.lives[0].comms >= RENAMES);
 	assert_int_equal(log_book.lives[1].forks, 1);
 	assert_int_equal(sched_setaffinity(0, sizeof(saved), &saved), 0);
 	watch_free(w);

@@ -199,7 +199,7 @@ static size_t hex_digits(const char *s, size_t len)
 
 static bool copy_id(char *id, size_t size, const char *s, size_t len)
 {
-	if (!len || !size)
+	if (!len || !*s || !size)
 		return false;
 	if (len >= size)
 		len = size - 1;

@@ -22,7 +22,7 @@
 #include "target/procfs.h"
 #include "target/watch_record.h"
 
-#define RING_PAGES 128		    /* 512 KiB and a control page: the default 516 KiB a CPU */
+#define RING_BYTES 524288	    /* with the control page the default 516 KiB a CPU */
 #define CPU_MAX 8192		    /* CONFIG_NR_CPUS of the largest distribution kernels */
 #define CPU_CHECK_NS 1000000000 /* how often a changed set of CPUs is looked for */
 
@@ -40,7 +40,7 @@ struct watch {
 	int epoll_fd;
 	struct ring *rings;
 	struct ring **heap; /* scratch of watch_consume(), room for all rings */
-	size_t count, page_size;
+	size_t count, page_size, ring_size; /* bytes */
 	int64_t checked; /* when the set of CPUs was last looked at, CLOCK_MONOTONIC ns */
 	char online[1024];
 	bool (*want)(const char *path, void *ctx);
@@ -84,7 +84,7 @@ static int open_event(unsigned cpu)
 static void close_ring(struct watch *w, struct ring *r)
 {
 	if (r->page)
-		munmap(r->page, (RING_PAGES + 1) * w->page_size);
+		munmap(r->page, w->page_size + w->ring_size);
 	if (r->fd >= 0)
 		close(r->fd);
 	r->page = NULL;
@@ -100,12 +100,12 @@ static int open_ring(struct watch *w, struct ring *r, unsigned cpu)
 	*r = (struct ring){ .cpu = cpu, .fd = open_event(cpu) };
 	if (r->fd < 0)
 		return r->fd;
-	page = mmap(NULL, (RING_PAGES + 1) * w->page_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		    r->fd, 0);
+	page = mmap(NULL, w->page_size + w->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
+		    0);
 	if (page != MAP_FAILED) {
 		r->page = page;
 		r->range.data = (unsigned char *)page + w->page_size;
-		r->range.size = RING_PAGES * w->page_size;
+		r->range.size = w->ring_size;
 		if (!epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, r->fd, &ev))
 			return 0;
 	}
@@ -209,7 +209,7 @@ static int check_cpus(struct watch *w, int64_t now)
 	return follow_cpus(w, online);
 }
 
-int watch_new(struct watch **out)
+int watch_new_sized(struct watch **out, size_t ring_size)
 {
 	struct watch *w = calloc(1, sizeof(*w));
 	int err;
@@ -218,6 +218,7 @@ int watch_new(struct watch **out)
 	if (!w)
 		return -ENOMEM;
 	w->page_size = (size_t)sysconf(_SC_PAGESIZE);
+	w->ring_size = ring_size;
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	err = w->epoll_fd < 0 ? -errno : check_cpus(w, now_ns());
 	if (!err && !w->count)
@@ -228,6 +229,11 @@ int watch_new(struct watch **out)
 	}
 	*out = w;
 	return 0;
+}
+
+int watch_new(struct watch **out)
+{
+	return watch_new_sized(out, RING_BYTES);
 }
 
 void watch_filter(struct watch *w, bool (*want)(const char *path, void *ctx), void *ctx)

@@ -33,4 +33,7 @@ bool watch_record_decode(const struct watch_range *r, unsigned char *scratch,
 			 bool (*want)(const char *path, void *ctx), void *ctx,
 			 struct watch_notice *out);
 
+/* watch_new() with rings of this many bytes, pages to a power of two: overflow can be tested. */
+int watch_new_sized(struct watch **out, size_t ring_size);
+
 #endif
