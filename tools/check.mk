@@ -24,7 +24,7 @@ lint:
 
 demo:
 	$(Q)tools/install-deps build
-	$(Q)$(MAKE) all tests-extra
+	$(Q)$(MAKE) all sim
 	$(Q)tools/demo
 
-tests-extra: $(if $(wildcard tests/sim/sim.mk),sim)
+tests-extra: $(if $(wildcard tests/sim/sim.mk),sim) $(if $(wildcard tests/fuzz/fuzz.mk),fuzz)

@@ -4,18 +4,39 @@
 
 #include "util/opt.h"
 
-/* Inside single quotes of a shell; zsh takes ":" and brackets for its own, too. */
-static void put_quoted(const char *s, const char *escape, FILE *out)
+/*
+ * len bytes of s between single quotes of a shell. Bytes of special get a
+ * backslash; quote is how a single quote is written.
+ */
+static void put_quoted(const char *s, size_t len, const char *special, const char *quote, FILE *out)
 {
-	for (; *s && *s != '\n'; s++) {
-		if (*s == '\'') {
-			fputs("'\\''", out);
+	for (size_t i = 0; i < len; i++) {
+		if (s[i] == '\'') {
+			fputs(quote, out);
 			continue;
 		}
-		if (*escape && strchr(escape, *s))
+		if (strchr(special, s[i]))
 			putc('\\', out);
-		putc(*s, out);
+		putc(s[i], out);
 	}
+}
+
+static void zsh_quoted(const char *s, size_t len, FILE *out)
+{
+	put_quoted(s, len, "[]:\\", "'\\''", out);
+}
+
+static void fish_quoted(const char *s, size_t len, FILE *out)
+{
+	put_quoted(s, len, "\\", "\\'", out);
+}
+
+/* Menus have room for the first sentence of a help text. */
+static size_t first_sentence(const char *help)
+{
+	const char *end = strstr(help, ". ");
+
+	return end ? (size_t)(end - help) : strlen(help) - (help[0] && help[strlen(help) - 1] == '.');
 }
 
 static void put_choices(const struct opt *o, FILE *out)
@@ -88,11 +109,11 @@ static void zsh_opt(const struct opt *o, FILE *out)
 	else
 		fprintf(out, "--%s", o->name);
 	fputs("'[", out);
-	put_quoted(o->help, "[]:\\", out);
+	zsh_quoted(o->help, first_sentence(o->help), out);
 	putc(']', out);
 	if (o->type != OPT_FLAG) {
 		putc(':', out);
-		put_quoted(o->arg, "[]:\\", out);
+		zsh_quoted(o->arg, strlen(o->arg), out);
 		putc(':', out);
 		if (o->type == OPT_CHOICE) {
 			putc('(', out);
@@ -112,7 +133,7 @@ static void print_zsh(const struct command *const *commands, FILE *out)
 	      "_gbpf()\n{\n\tlocal -a commands=(", out);
 	for (size_t i = 0; commands[i]; i++) {
 		fprintf(out, "\n\t\t'%s:", commands[i]->name);
-		put_quoted(commands[i]->summary, ":\\", out);
+		zsh_quoted(commands[i]->summary, strlen(commands[i]->summary), out);
 		putc('\'', out);
 	}
 	fputs("\n\t)\n"
@@ -148,11 +169,7 @@ static void fish_opt(const struct command *cmd, const struct opt *o, FILE *out)
 		fputs(" -r", out);
 	}
 	fputs(" -d '", out);
-	for (const char *c = o->help; *c; c++) {
-		if (*c == '\'' || *c == '\\')
-			putc('\\', out);
-		putc(*c, out);
-	}
+	fish_quoted(o->help, first_sentence(o->help), out);
 	fputs("'\n", out);
 }
 
@@ -163,8 +180,7 @@ static void print_fish(const struct command *const *commands, FILE *out)
 	for (size_t i = 0; commands[i]; i++) {
 		fprintf(out, "complete -c gbpf -n __fish_use_subcommand -f -a %s -d '",
 			commands[i]->name);
-		for (const char *c = commands[i]->summary; *c; c++)
-			fprintf(out, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
+		fish_quoted(commands[i]->summary, strlen(commands[i]->summary), out);
 		fputs("'\n", out);
 		for (const struct opt *o = commands[i]->opts; o->name; o++) {
 			if (!o->hidden)
