@@ -20,6 +20,7 @@
 #define FILE_MAX (1u << 20)
 #define RECORDS_MAX 200000u /* so that one input does not take seconds to write again */
 #define PREFIX 10
+#define COUNT_MAX 1000 /* a constant column has any number of values; more show nothing new */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -59,7 +60,7 @@ static int file_of_chunks(const uint8_t *data, size_t size)
 		size_t room = FILE_MAX - at - CHUNK_HEADER_SIZE;
 		size_t n = get_u16(data + 8);
 
-		c.count = get_u16(data + 2);
+		c.count = get_u16(data + 2) % COUNT_MAX;
 		n = n < size - PREFIX ? n : size - PREFIX;
 		n = n < room ? n : room;
 		c.stored = (uint32_t)n;
@@ -165,7 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			expect(record.kind != RECORD_EVENTS || record.events.count > 0);
 		expect(reader_end(r) != READER_END_UNKNOWN);
 		reader_close(r);
-		if (data[0] & 2)
+		if (data[0] / 2 == 1)
 			check_copy(fd);
 	}
 	close(fd);

@@ -38,15 +38,41 @@ const struct column_layout events_layout[COLUMNS] = {
 	[COL_POLL_RET] = {GROUP_POLL, 4},
 };
 
-int events_codec_new(struct events_codec **out)
+/* Hands out the memory behind the struct. */
+static void lay_out(struct events_codec *c)
 {
-	struct events_codec *c = malloc(sizeof(*c));
+	size_t room = (size_t)1 << c->bits;
+	uint64_t *wide = (uint64_t *)(c + 1);
+	uint32_t *narrow = (uint32_t *)(wide + (COLUMNS + 2) * room);
 
-	*out = c;
-	if (!c)
-		return -ENOMEM;
+	for (size_t i = 0; i < COLUMNS; i++)
+		c->column[i] = wide + i * room;
+	c->pid = wide + COLUMNS * room;
+	c->tid = c->pid + room;
+	c->slot = narrow;
+	c->order = narrow + 2 * room;
+	c->used = narrow + 3 * room;
+	c->start = narrow + 4 * room; /* last, for it has one more */
 	/* All else is written before it is read, and most of it perhaps never. */
-	memset(c->slot, 0, sizeof(c->slot));
+	memset(c->slot, 0, 2 * room * sizeof(c->slot[0]));
+}
+
+int events_codec_reserve(struct events_codec **c, size_t count)
+{
+	unsigned int bits = 6;
+	size_t room;
+
+	if (*c && count <= (size_t)1 << (*c)->bits)
+		return 0;
+	while ((size_t)1 << bits < count)
+		bits++;
+	room = (size_t)1 << bits;
+	free(*c);
+	*c = malloc(sizeof(**c) + room * ((COLUMNS + 2) * 8 + 5 * 4) + 4);
+	if (!*c)
+		return -ENOMEM;
+	(*c)->bits = bits;
+	lay_out(*c);
 	return 0;
 }
 

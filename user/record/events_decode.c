@@ -155,7 +155,7 @@ int events_decode(struct events_codec *c, const uint8_t *in, size_t size, struct
 	struct cursor cursor = {in + 12, in + size};
 	uint64_t base;
 
-	if (size < 12 || count > CHUNK_RECORDS_MAX)
+	if (size < 12)
 		return -EBADMSG;
 	base = get_u64(in);
 	c->threads = get_u32(in + 8);

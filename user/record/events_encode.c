@@ -25,14 +25,15 @@ bool events_valid(const struct event *e)
 static uint32_t thread_of(struct events_codec *c, uint32_t pid, uint32_t tid)
 {
 	uint64_t key = (uint64_t)pid << 32 | tid;
-	uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15ULL >> (64 - THREAD_SLOT_BITS));
+	uint32_t mask = (2u << c->bits) - 1;
+	uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15ULL >> (63 - c->bits));
 	uint32_t t;
 
 	while (c->slot[at]) {
 		t = c->slot[at] - 1;
 		if (c->pid[t] == pid && c->tid[t] == tid)
 			return t;
-		at = (at + 1) % THREAD_SLOTS;
+		at = (at + 1) & mask;
 	}
 	t = c->threads++;
 	c->pid[t] = pid;

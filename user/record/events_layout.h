@@ -7,8 +7,6 @@
 #include "record/chunk.h"
 #include "record/columns.h"
 
-#define THREAD_SLOT_BITS 17
-#define THREAD_SLOTS (1u << THREAD_SLOT_BITS)
 #define OPEN_MAX_DEPTH 8
 
 /* What an event is, and with that which columns have a value of it. */
@@ -85,14 +83,15 @@ struct thread_state {
 };
 
 struct events_codec {
-	uint64_t column[COLUMNS][CHUNK_RECORDS_MAX];
-	uint64_t pid[CHUNK_RECORDS_MAX], tid[CHUNK_RECORDS_MAX];
+	unsigned int bits;	   /* room for 1 << bits events */
+	uint64_t *column[COLUMNS]; /* this and all below: one piece of memory */
+	uint64_t *pid, *tid;	   /* of each thread */
 	uint32_t threads;
-	uint32_t start[CHUNK_RECORDS_MAX + 1]; /* of a thread's events in order[] */
-	uint32_t order[CHUNK_RECORDS_MAX];     /* positions, thread by thread */
-	uint32_t slot[THREAD_SLOTS];	       /* 1 + thread; 0 is free */
-	uint32_t used[CHUNK_RECORDS_MAX];      /* slots to free again */
-	size_t n[GROUPS];		       /* values so far, put or taken */
+	uint32_t *start; /* of a thread's events in order[]; one more than threads */
+	uint32_t *order; /* positions, thread by thread */
+	uint32_t *slot;	 /* twice the room, by hash: 1 + thread; 0 is free */
+	uint32_t *used;	 /* slots to free again */
+	size_t n[GROUPS]; /* values so far, put or taken */
 };
 
 static inline uint64_t zigzag(uint64_t difference)

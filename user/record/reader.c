@@ -26,10 +26,9 @@ struct reader {
 	enum reader_end end;
 	uint64_t chunks; /* read so far, for comparison with the index */
 
-	struct buffer stored, raw;
+	struct buffer stored, raw, events;
 	ZSTD_DCtx *zstd;
-	struct events_codec *codec; /* made for the first events, as is the next */
-	struct event *events;
+	struct events_codec *codec;
 	struct meta_reader meta;
 };
 
@@ -179,13 +178,16 @@ static int read_chunk(struct reader *r, struct chunk *c)
 
 static int decode_events(struct reader *r, const struct chunk *c, const uint8_t *raw)
 {
-	if (!r->codec && events_codec_new(&r->codec))
-		return -ENOMEM;
-	if (!r->events)
-		r->events = malloc(CHUNK_RECORDS_MAX * sizeof(*r->events));
-	if (!r->events)
-		return -ENOMEM;
-	return events_decode(r->codec, raw, c->raw, r->events, c->count);
+	int err;
+
+	if (!c->count || c->count > CHUNK_RECORDS_MAX)
+		return c->count ? -EBADMSG : 0;
+	err = events_codec_reserve(&r->codec, c->count);
+	if (!err)
+		err = reserve(&r->events, c->count * sizeof(struct event));
+	if (err)
+		return err;
+	return events_decode(r->codec, raw, c->raw, (struct event *)r->events.data, c->count);
 }
 
 /* The index must speak of the chunks that came before it, all of them. */
@@ -274,7 +276,7 @@ int reader_next(struct reader *r, struct record *record)
 		if (c.kind != RECORD_EVENTS || !c.count)
 			continue;
 		record->kind = RECORD_EVENTS;
-		record->events.events = r->events;
+		record->events.events = (const struct event *)r->events.data;
 		record->events.count = c.count;
 		return 1;
 	}
@@ -311,7 +313,7 @@ void reader_close(struct reader *r)
 	meta_reader_free(&r->meta);
 	events_codec_free(r->codec);
 	ZSTD_freeDCtx(r->zstd);
-	free(r->events);
+	free(r->events.data);
 	free(r->stored.data);
 	free(r->raw.data);
 	free(r);

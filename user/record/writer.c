@@ -69,7 +69,7 @@ static int allocate(struct writer *w)
 {
 	size_t raw = max_size(max_size(events_bound(), meta_bound()),
 			      (size_t)INDEX_ENTRIES_MAX * INDEX_ENTRY_SIZE);
-	int err = events_codec_new(&w->codec);
+	int err = events_codec_reserve(&w->codec, CHUNK_RECORDS_MAX);
 
 	for (size_t i = 0; !err && i < META_ORDER; i++)
 		err = meta_batch_new(&w->meta[meta_order[i]]);
