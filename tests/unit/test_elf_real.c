@@ -288,6 +288,10 @@ static void compare_with_nm(const char *path, bool dynamic, size_t at_least)
 	read_nm(&theirs, dynamic ? "-D" : "", path);
 	assert_true(theirs.count >= at_least);
 	assert_int_equal(ours.count, theirs.count);
+	if (!ours.functions || !theirs.functions) {
+		fail();
+		return;
+	}
 	qsort(ours.functions, ours.count, sizeof(ours.functions[0]), by_value_and_name);
 	qsort(theirs.functions, theirs.count, sizeof(theirs.functions[0]), by_value_and_name);
 	for (size_t i = 0; i < ours.count; i++) {

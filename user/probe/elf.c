@@ -195,7 +195,7 @@ static int read_sections(struct elf *e, Elf64_Ehdr *h, uint64_t *phnum)
 		return err;
 	e->sections = sections;
 	e->sections_count = count;
-	if (!names)
+	if (!names || !e->sections)
 		return 0;
 	e->section_names.offset = e->sections[names].sh_offset;
 	e->section_names.size = e->sections[names].sh_size;
@@ -212,7 +212,7 @@ static int read_segments(struct elf *e, const Elf64_Ehdr *h, uint64_t count)
 	if (h->e_phentsize != sizeof(Elf64_Phdr) || count > MAX_HEADERS)
 		return -EBADMSG;
 	err = elf_load(e, h->e_phoff, count * sizeof(Elf64_Phdr), &headers);
-	if (err)
+	if (err || !headers)
 		return err;
 	e->segments = headers;
 	for (uint64_t i = 0; i < count; i++) {
