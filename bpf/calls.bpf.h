@@ -157,27 +157,30 @@ static __noinline void pending_keep(struct pt_regs *ctx, u64 pid_tgid, u64 cooki
 		argument(ctx, COOKIE_ARG(cookie, GBPF_ARG_SOURCE), &p->name);
 }
 
-/* Returns whether this process is wanted, and so a return probe. */
+/* Returns whether the return of this call is wanted, too. */
 static __always_inline bool call_begin(struct pt_regs *ctx)
 {
 	u64 pid_tgid = bpf_get_current_pid_tgid();
+	bool returns;
 	u64 cookie;
 
 	if (!wanted(pid_tgid >> 32))
 		return false;
 	cookie = bpf_get_attach_cookie(ctx);
-	if (COOKIE_SHAPE(cookie) == GBPF_SHAPE_QUERY) {
+	returns = sw.returns && !(cookie & GBPF_COOKIE_ENTRY_ONLY);
+	if (COOKIE_SHAPE(cookie) == GBPF_SHAPE_QUERY && returns) {
 		poll_begin(ctx, pid_tgid, cookie);
 		return true;
 	}
 	poll_interrupt(pid_tgid);
-	if (COOKIE_ARG(cookie, GBPF_ARG_OUT) && sw.returns)
+	if (COOKIE_ARG(cookie, GBPF_ARG_OUT) && returns)
 		pending_keep(ctx, pid_tgid, cookie);
 	switch (COOKIE_SHAPE(cookie)) {
 	case GBPF_SHAPE_LAUNCH:
 		begin_launch(ctx, pid_tgid, cookie);
 		break;
 	case GBPF_SHAPE_OBJECT:
+	case GBPF_SHAPE_QUERY: /* entry only: nothing to collapse by */
 		begin_object(ctx, pid_tgid, cookie);
 		break;
 	case GBPF_SHAPE_CONFIG:
@@ -196,7 +199,7 @@ static __always_inline bool call_begin(struct pt_regs *ctx)
 	default:
 		begin_call(ctx, pid_tgid, cookie);
 	}
-	return true;
+	return returns;
 }
 
 static __always_inline void end_plain(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)

@@ -84,7 +84,7 @@ static __always_inline bool wanted(u32 pid)
 	if (sw.mode == GBPF_MODE_CGROUP)
 		return bit_test(pid) ||
 		       bpf_get_current_ancestor_cgroup_id(sw.cgroup_level) == sw.cgroup_id;
-	return sw.mode == GBPF_MODE_ALL && pid != sw.self;
+	return sw.mode == GBPF_MODE_ALL && (pid != sw.self || bit_test(pid));
 }
 
 static __always_inline void *ring_reserve(u64 size)
@@ -165,7 +165,7 @@ int gbpf_session(struct pt_regs *ctx)
 		call_end(ctx);
 		return 0;
 	}
-	return call_begin(ctx) && sw.returns ? 0 : 1; /* 1: spare this call the return probe */
+	return call_begin(ctx) ? 0 : 1; /* 1: spare this call the return probe */
 }
 
 SEC("uprobe")

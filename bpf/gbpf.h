@@ -16,6 +16,7 @@
  *   bits  0..11  API id (catalogue)       bits 28..31  shape
  *   bits 12..27  image slot               bits 32..59  seven argument positions
  *   bit  60      level: 1 for libraries above the driver (runtime, NCCL)
+ *   bit  61      entry only: this site has no return probe
  *
  * A position is 0 (absent), 1..6 (integer argument registers in System V
  * order) or 7..15 (stack arguments, 7 being the first above the return
@@ -55,6 +56,7 @@ enum gbpf_arg {
 #define GBPF_COOKIE(api, image, shape)                                                             \
 	((__u64)(api) | (__u64)(image) << 12 | (__u64)(shape) << 28)
 #define GBPF_COOKIE_LEVEL (1ULL << 60)
+#define GBPF_COOKIE_ENTRY_ONLY (1ULL << 61)
 #define GBPF_COOKIE_ARG(arg, position) ((__u64)(position) << (32 + 4 * (arg)))
 
 /* ---- ring records ---- */

@@ -2,6 +2,7 @@
 #include "cmd/cmd.h"
 
 static const struct command *const commands[] = {
+	&cmd_trace,
 	&cmd_report,
 	&cmd_list,
 	NULL,

@@ -121,34 +121,32 @@ static uint64_t cookie_of(unsigned shape)
 static int cost_of_shape(struct probes *p, unsigned shape, bool entry_only, double *out)
 {
 	struct probe_site site = {.cookie = cookie_of(shape), .entry_only = entry_only};
-	uint32_t returns = p->skel->bss->sw.returns;
 	struct probe_link *link;
 	int fd, err;
 
 	err = calibration_site(&fd, &site.offset);
 	if (err)
 		return err;
-	if (entry_only)
-		p->skel->bss->sw.returns = 0;
 	err = probes_attach(p, fd, &site, 1, &link);
 	close(fd);
 	if (!err) {
 		*out = cost_of_calls();
 		probe_link_free(link);
 	}
-	p->skel->bss->sw.returns = returns;
 	return err;
 }
 
 int calibrate(struct probes *p, struct calibration *out)
 {
-	struct gbpf_switches *sw = probes_switches(p), before = *sw;
+	struct gbpf_switches *sw = probes_switches(p);
+	uint32_t mode = sw->mode;
 	double bare, begin, pair, launch;
 	bool wanted = probes_wanted(p, sw->self);
 	int err;
 
 	memset(out, 0, sizeof(*out));
-	sw->mode = GBPF_MODE_PIDS;
+	if (mode == GBPF_MODE_OFF)
+		sw->mode = GBPF_MODE_PIDS; /* else events of targets flow already: leave it */
 	probes_want(p, sw->self, true);
 	probes_name_offset(p, GBPF_IMAGE_CALIBRATION, 8);
 	bare = cost_of_calls();
@@ -158,7 +156,7 @@ int calibrate(struct probes *p, struct calibration *out)
 	if (!err)
 		err = cost_of_shape(p, GBPF_SHAPE_LAUNCH, false, &launch);
 	probes_want(p, sw->self, wanted);
-	sw->mode = before.mode;
+	sw->mode = mode;
 	if (err)
 		return err;
 	out->begin_ns = (int64_t)(begin - bare + 0.5);

@@ -40,6 +40,10 @@ unsigned elf_machine(const struct elf *e);
  */
 int elf_each_function(struct elf *e, int (*each)(const struct elf_symbol *s, void *ctx),
 		      void *ctx);
+/* A symbol of .dynsym, function or object, by its name; -ENOENT. */
+int elf_exported(struct elf *e, const char *name, struct elf_symbol *out);
+/* PT_INTERP: the dynamic linker's path. -ENOENT: it needs none. */
+int elf_interpreter(const struct elf *e, char *path, size_t size);
 bool elf_has_symtab(const struct elf *e); /* false: stripped */
 bool elf_has_section(const struct elf *e, const char *name);
 bool elf_needs(struct elf *e, const char *prefix); /* DT_NEEDED starting with prefix */

@@ -93,7 +93,12 @@ static int multi_create(int prog, const char *path, const uint64_t *offsets,
 	return (int)fd;
 }
 
-/* One link for the sites whose entry_only equals only, or two where ends are apart. */
+static uint64_t cookie_of(const struct probe_site *site)
+{
+	return site->cookie | (site->entry_only ? GBPF_COOKIE_ENTRY_ONLY : 0);
+}
+
+/* One link for both ends, or one for each where a session cannot be had. */
 static int multi_attach(struct probes *p, const char *path, const struct probe_site *sites,
 			size_t count, struct probe_link *l)
 {
@@ -106,7 +111,7 @@ static int multi_attach(struct probes *p, const char *path, const struct probe_s
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
 		offsets[i] = sites[i].offset;
-		cookies[i] = sites[i].cookie;
+		cookies[i] = cookie_of(&sites[i]);
 	}
 	err = link_add(l, multi_create(probes_entry_fd(p), path, offsets, cookies, count,
 				       session ? ATTACH_SESSION : ATTACH_MULTI, 0));
@@ -115,7 +120,7 @@ static int multi_attach(struct probes *p, const char *path, const struct probe_s
 			if (sites[i].entry_only)
 				continue;
 			offsets[n] = sites[i].offset;
-			cookies[n++] = sites[i].cookie;
+			cookies[n++] = cookie_of(&sites[i]);
 		}
 		if (n)
 			err = link_add(l, multi_create(probes_return_fd(p), path, offsets, cookies,
@@ -126,9 +131,9 @@ static int multi_attach(struct probes *p, const char *path, const struct probe_s
 }
 
 static int single_create(const struct probes *p, struct probe_link *l, const char *path,
-			 const struct probe_site *site, bool is_return)
+			 const struct probe_site *site, int prog, bool is_return)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = site->cookie);
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie_of(site));
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.type = p->perf_type,
@@ -137,7 +142,6 @@ static int single_create(const struct probes *p, struct probe_link *l, const cha
 		.config2 = site->offset,
 	};
 	int perf = (int)syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-	int prog = is_return ? probes_return_fd(p) : probes_entry_fd(p);
 	int link, err;
 
 	if (perf < 0)
@@ -157,17 +161,18 @@ static int single_create(const struct probes *p, struct probe_link *l, const cha
 static int single_attach(struct probes *p, const char *path, const struct probe_site *sites,
 			 size_t count, struct probe_link *l)
 {
+	int entry = probes_entry_fd(p), returns = probes_return_fd(p);
 	size_t i;
 	int err;
 
 	for (i = 0; i < count; i++) {
 		/* the return first: a begin without an end tells of a call that never was open */
 		if (probes_returns(p) && !sites[i].entry_only) {
-			err = single_create(p, l, path, &sites[i], true);
+			err = single_create(p, l, path, &sites[i], returns, true);
 			if (err)
 				return err;
 		}
-		err = single_create(p, l, path, &sites[i], false);
+		err = single_create(p, l, path, &sites[i], entry, false);
 		if (err)
 			return err;
 	}
@@ -189,6 +194,29 @@ int probes_attach(struct probes *p, int fd, const struct probe_site *sites, size
 		err = single_attach(p, path, sites, count, l);
 	else
 		err = multi_attach(p, path, sites, count, l);
+	if (err) {
+		probe_link_free(l);
+		return err;
+	}
+	*out = l;
+	return 0;
+}
+
+int probes_attach_entry(struct probes *p, int prog, int fd, const struct probe_site *site,
+			struct probe_link **out)
+{
+	struct probe_link *l = calloc(1, sizeof(*l));
+	char path[40];
+	int err;
+
+	if (!l)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (p->rung == RUNG_SINGLE)
+		err = single_create(p, l, path, site, prog, false);
+	else
+		err = link_add(l, multi_create(prog, path, &site->offset, &site->cookie, 1,
+					       ATTACH_MULTI, 0));
 	if (err) {
 		probe_link_free(l);
 		return err;

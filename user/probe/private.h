@@ -22,6 +22,13 @@ struct probes {
 int probes_entry_fd(const struct probes *p);
 int probes_return_fd(const struct probes *p);
 
+/*
+ * Attaches another program than those of the rung (but loaded for it) to the entry
+ * of one function of the file behind fd.
+ */
+int probes_attach_entry(struct probes *p, int prog, int fd, const struct probe_site *site,
+			struct probe_link **out);
+
 /* Our own function that calibration probes: its file and offset. */
 int calibration_site(int *fd, uint64_t *offset);
 

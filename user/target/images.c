@@ -370,20 +370,25 @@ static const char *variable(char *const envp[], const char *name)
 	return NULL;
 }
 
-/* As execvpe() would look for it; false if it is nowhere. */
-static bool find_command(const char *command, char *const envp[], char *out, size_t size)
+static bool runnable(const char *path)
+{
+	struct stat st;
+
+	return !access(path, X_OK) && !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
+bool command_find(const char *command, char *const envp[], char *out, size_t size)
 {
 	const char *path = variable(envp, "PATH");
 
 	if (strchr(command, '/'))
-		return (size_t)snprintf(out, size, "%s", command) < size && !access(out, X_OK);
+		return (size_t)snprintf(out, size, "%s", command) < size && runnable(out);
 	while (path && *path) {
 		int len = (int)strcspn(path, ":");
-		struct stat st;
 
 		if ((size_t)snprintf(out, size, "%.*s/%s", len ? len : 1, len ? path : ".",
 				     command) < size &&
-		    !access(out, X_OK) && !stat(out, &st) && S_ISREG(st.st_mode))
+		    runnable(out))
 			return true;
 		path += len + (path[len] == ':');
 	}
@@ -417,7 +422,7 @@ int images_of_command(const char *command, char *const envp[],
 	if (!f)
 		return -ENOMEM;
 	/* A virtual environment's python is a link: what is around the link and around the file. */
-	if (find_command(command, envp, exe, sizeof(exe))) {
+	if (command_find(command, envp, exe, sizeof(exe))) {
 		if (realpath(exe, real))
 			ret = search_around(f, real);
 		if (!ret)

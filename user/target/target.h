@@ -20,7 +20,7 @@ struct process_info {
 	bool seccomp;	  /* a seccomp filter is installed (Seccomp: 2) */
 	char comm[16];
 	char cmdline[512];   /* arguments joined by blanks, "" for kernel threads */
-	char exe[512];	     /* as /proc/PID/exe reads, " (deleted)" is kept; "" if it may not be read */
+	char exe[512];	     /* as /proc/PID/exe reads, with " (deleted)"; "" if not readable */
 	char container[128]; /* short id from the cgroup path, "" if none */
 };
 
@@ -55,7 +55,7 @@ bool process_host_namespace(void);
 
 struct mapping {
 	uint64_t start, end, offset; /* bytes; offset in the file */
-	uint64_t dev, ino;	     /* as the mapping shows them: not an identity under overlayfs */
+	uint64_t dev, ino;	     /* as the mapping shows them: no identity under overlayfs */
 	const char *path;	     /* raw; " (deleted)" removed and said in deleted */
 	bool deleted;
 };
@@ -87,6 +87,9 @@ int images_installed(int (*each)(const char *path, enum image_hint hint, void *c
  */
 int images_of_command(const char *command, char *const envp[],
 		      int (*each)(const char *path, enum image_hint hint, void *ctx), void *ctx);
+
+/* Path of a command as execvpe() would look for it in the PATH of envp; false if it is nowhere. */
+bool command_find(const char *command, char *const envp[], char *out, size_t size);
 
 /* ---- notices of new mappings, forks, execs and exits (watch.c) ---- */
 

@@ -2,6 +2,7 @@
 /* Which processes, and which files of theirs: at the start and from then on. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ bool follow_wants_path(const char *path, void *ctx)
 	const struct tracer *t = ctx;
 
 	/* a runtime may be linked into any executable or library */
-	return image_hint(path) != HINT_NONE || runtime_wanted(t);
+	return image_hint(path) != HINT_NONE || runtime_wanted(t) || held_wants_path(t, path);
 }
 
 static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *m, int64_t mapped)
@@ -47,14 +48,19 @@ static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *
 
 	if (hint == HINT_DRIVER || hint == HINT_RUNTIME)
 		t->cuda_seen = true;
+	if (hint == HINT_NONE && held_linker(t, pid, m))
+		return 0;
 	if (hint == HINT_NONE ? !runtime_wanted(t) : !hint_wanted(t, hint))
 		return 0;
 	fd = maps_open(pid, m);
 	if (fd < 0)
 		return fd == -ENOMEM ? fd : 0; /* it went away meanwhile: nothing left to see */
 	err = images_add(t->images, fd, m->path, mapped, &image);
+	if (err == 1)
+		held_publish(t, image, fd);
 	close(fd);
-	if (err == 1 && image && image->trouble)
+	/* embedded runtimes are many and normal: doctor lists them */
+	if (err == 1 && image && image->trouble && image->kind != IMAGE_STATIC_RUNTIME)
 		tracer_tell(t, "%s: %s", image->path, image->trouble);
 	return err == -ENOMEM ? err : 0;
 }
@@ -91,19 +97,41 @@ static int on_installed(const char *path, enum image_hint hint, void *ctx)
 	if (fd < 0)
 		return 0; /* listed, but not to be opened: nobody can map it either */
 	err = images_add(t->images, fd, path, 0, &image);
+	if (err == 1)
+		held_publish(t, image, fd);
 	close(fd);
 	return err == -ENOMEM ? err : 0;
 }
 
 extern char **environ;
 
+/* The command may have a runtime linked in, to be probed before it runs. */
+static int command_image(struct tracer *t)
+{
+	char path[PATH_MAX];
+	struct image *image;
+	int fd, err = 0;
+
+	if (!command_find(t->options.command, environ, path, sizeof(path)))
+		return 0; /* not found: running it will say so */
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (fd >= 0) {
+		err = images_add(t->images, fd, path, 0, &image);
+		close(fd);
+	}
+	return err == -ENOMEM ? err : 0;
+}
+
 /* Known images are probed before anybody maps them, so that no first call is missed. */
 int follow_installed(struct tracer *t)
 {
 	int err = images_installed(on_installed, t);
 
-	if (!err && t->options.command)
-		err = images_of_command(t->options.command, environ, on_installed, t);
+	if (err || !t->options.command)
+		return err;
+	err = images_of_command(t->options.command, environ, on_installed, t);
+	if (!err && runtime_wanted(t))
+		err = command_image(t);
 	return err;
 }
 

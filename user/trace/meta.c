@@ -224,6 +224,21 @@ static int images_write(struct tracer *t)
 	return err ? err : info(t, "not_hooked", not_hooked);
 }
 
+/* How long the command was kept from its first calls; absent where nobody could wait. */
+static int held_write(struct tracer *t)
+{
+	int err = 0;
+
+	if (!t->holds)
+		return 0;
+	err = info_number(t, "hold_count", (int64_t)t->held.holds);
+	if (!err)
+		err = info_number(t, "hold_ns", (int64_t)t->held.ns);
+	if (!err)
+		err = info_number(t, "hold_timeouts", (int64_t)t->held.timeouts);
+	return err;
+}
+
 int meta_end(struct tracer *t)
 {
 	struct record r = {.kind = RECORD_WINDOW, .window = {t->begin, t->end}};
@@ -235,6 +250,8 @@ int meta_end(struct tracer *t)
 		err = info_number(t, "probe_pair_ns", t->cost.pair_ns);
 	if (!err)
 		err = info_number(t, "probe_launch_ns", t->cost.launch_ns);
+	if (!err)
+		err = held_write(t);
 	if (!err)
 		err = images_write(t);
 	return err ? err : writer_add(t->writer, &r);

@@ -4,6 +4,7 @@
 #define GBPF_TRACE_PRIVATE_H
 
 #include "collect/rings.h"
+#include "probe/hold.h"
 #include "record/writer.h"
 #include "target/target.h"
 #include "trace/idset.h"
@@ -30,6 +31,9 @@ struct tracer {
 	struct probes *probes;
 	struct images *images;
 	struct watch *watch;
+	bool holds; /* there was a hold */
+	struct hold_stats held;
+	struct hold *hold; /* NULL: not with a command, or this kernel cannot */
 	struct rings *rings;
 	struct writer *writer;
 	int epoll;
@@ -60,6 +64,18 @@ int follow_targets(struct tracer *t, char *why, size_t size);
 int follow_installed(struct tracer *t);
 int follow_process_images(struct tracer *t, uint32_t pid);
 int follow_notices(struct tracer *t);
+
+/* held.c: with a command only; t->hold is NULL otherwise, and where the kernel cannot */
+int held_new(struct tracer *t);
+/* Looks at what they mapped, and lets those who wait go on. */
+int held_release(struct tracer *t);
+/* Nobody waits from here on; what was waited is kept in t->held. */
+void held_stop(struct tracer *t);
+/* A dynamic linker was mapped: wait in its processes, too. */
+bool held_linker(struct tracer *t, uint32_t pid, const struct mapping *m);
+bool held_wants_path(const struct tracer *t, const char *path);
+/* The file behind fd was looked at: if it is probed, nobody need wait for it. */
+void held_publish(struct tracer *t, const struct image *image, int fd);
 bool follow_wants_path(const char *path, void *ctx);
 
 /* processes.c */

@@ -110,8 +110,12 @@ static int tracer_open(struct tracer *t, char *why, size_t size)
 	err = images_new(&t->images, t->probes, &io);
 	if (!err)
 		err = rings_new(&t->rings, t->probes, &sink);
+	if (!err)
+		err = held_new(t);
 	t->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (!err && (t->epoll < 0 || epoll_ctl(t->epoll, EPOLL_CTL_ADD, watch_fd(t->watch), &ev)))
+		err = -errno;
+	if (!err && t->hold && epoll_ctl(t->epoll, EPOLL_CTL_ADD, hold_fd(t->hold), &ev))
 		err = -errno;
 	if (err)
 		snprintf(why, size, "setting up failed: %s", strerror(-err));
@@ -143,6 +147,7 @@ void tracer_free(struct tracer *t)
 {
 	if (!t)
 		return;
+	hold_free(t->hold); /* nobody waits for us any more */
 	images_free(t->images);
 	rings_free(t->rings);
 	watch_free(t->watch);
@@ -175,7 +180,8 @@ int tracer_start(struct tracer *t, int fd, char *why, size_t size)
 		err = probes_attach_tasks(t->probes);
 	if (!err)
 		err = follow_targets(t, why, size);
-	if (!err)
+	/* a probe that takes a tenth of a second to remove is for what is in use */
+	if (!err && probes_rung(t->probes) != RUNG_SINGLE)
 		err = follow_installed(t);
 	t->begin = t->round_at = tracer_now();
 	t->next_tick = t->begin + TICK_NS;
@@ -221,6 +227,8 @@ int tracer_step(struct tracer *t, int64_t max_ns, int extra_fd)
 
 	wait_for_work(t, max_ns, extra_fd);
 	err = follow_notices(t);
+	if (!err)
+		err = held_release(t);
 	if (!err && tracer_now() >= t->round_at + t->pause)
 		err = rings_round(t);
 	if (!err && tracer_now() >= t->next_tick) {
@@ -239,6 +247,7 @@ int tracer_stop(struct tracer *t)
 	int err = t->error, n, closed;
 
 	t->end = tracer_now();
+	held_stop(t);
 	images_detach(t->images);
 	do
 		n = rings_consume(t->rings);
@@ -267,6 +276,9 @@ void tracer_stats(const struct tracer *t, struct tracer_stats *out)
 		out->images_hooked += image->link != NULL;
 		out->functions_hooked += image->link ? image->hooked : 0;
 	}
+	/* measured: 87 ms an event on the last rung, 32 ms a link on the others */
+	out->detach_s = probes_rung(t->probes) == RUNG_SINGLE ? 0.174 * (double)out->functions_hooked
+							      : 0.032 * (double)out->images_hooked;
 	out->targets = t->targets;
 	out->targets_alive = probes_any_wanted(t->probes);
 	out->cuda_seen = t->cuda_seen;

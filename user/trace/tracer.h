@@ -36,6 +36,7 @@ struct tracer_options {
 struct tracer_stats {
 	uint64_t events, bytes_written, lost;
 	size_t images_hooked, functions_hooked;
+	double detach_s; /* how long tracer_free() is going to take, about */
 	uint32_t targets;    /* processes recorded so far */
 	bool targets_alive;  /* of PIDs or a command: some still run */
 	bool cuda_seen;	     /* a target maps a CUDA library */
@@ -56,7 +57,10 @@ int tracer_start(struct tracer *t, int fd, char *why, size_t size);
  * Returns 0, or -errno of the file or the kernel.
  */
 int tracer_step(struct tracer *t, int64_t max_ns, int extra_fd);
-/* Detaches, takes what is left, closes the file. The first error is returned. */
+/*
+ * Ends the recording: takes what is left and closes the file. Probes stay, idle,
+ * until tracer_free(). The first error is returned.
+ */
 int tracer_stop(struct tracer *t);
 void tracer_free(struct tracer *t); /* NULL is accepted */
 

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "probe/hold.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bpf/hold.h"
+#include "probe/elf.h"
+#include "probe/private.h"
+
+#include "gbpf.skel.h"
+#include "gbpf_hold.skel.h"
+
+#define LINKERS_MAX 16
+#define ATTACH_MULTI 48 /* linux/bpf.h; the headers we build with may not have it yet */
+
+struct linker {
+	uint64_t dev, ino;
+	struct probe_link *link; /* NULL: looked at, and not one of glibc's */
+};
+
+struct hold {
+	struct gbpf_hold *skel;
+	struct probes *probes;
+	struct ring_buffer *ring;
+	struct linker linkers[LINKERS_MAX];
+	size_t linkers_count;
+	/* of the hold_consume() in progress */
+	int (*look)(uint32_t pid, void *ctx);
+	void *ctx;
+	int taken, error;
+};
+
+static struct gbpf_hold_shared *shared(const struct hold *h)
+{
+	return &h->skel->bss->shared;
+}
+
+static int on_held(void *ctx, void *data, size_t size)
+{
+	const struct gbpf_hold_record *r = data;
+	struct hold *h = ctx;
+	int err;
+
+	if (size < sizeof(*r))
+		return 0;
+	err = h->look(r->pid, h->ctx);
+	if (err < 0 && !h->error)
+		h->error = err;
+	__atomic_store_n(&shared(h)->acknowledged[r->sequence % GBPF_HOLD_SLOTS], r->sequence,
+			 __ATOMIC_RELEASE);
+	h->taken++;
+	return 0;
+}
+
+static int skeleton_load(struct hold *h, uint32_t kinds)
+{
+	int err;
+
+	h->skel = gbpf_hold__open();
+	if (!h->skel)
+		return errno == ENOMEM ? -ENOMEM : -EOPNOTSUPP;
+	if (probes_rung(h->probes) != RUNG_SINGLE)
+		bpf_program__set_expected_attach_type(h->skel->progs.gbpf_hold,
+						      (enum bpf_attach_type)ATTACH_MULTI);
+	h->skel->rodata->filter_at = offsetof(struct gbpf_bpf__bss, filter);
+	h->skel->bss->shared.kinds = kinds;
+	err = bpf_map__reuse_fd(h->skel->maps.main_bss,
+				bpf_map__fd(h->probes->skel->maps.bss));
+	if (!err)
+		err = gbpf_hold__load(h->skel);
+	if (err)
+		return err == -ENOMEM ? err : -EOPNOTSUPP;
+	h->ring = ring_buffer__new(bpf_map__fd(h->skel->maps.held), on_held, h, NULL);
+	return h->ring ? 0 : -ENOMEM;
+}
+
+int hold_new(struct hold **out, struct probes *p, uint32_t kinds)
+{
+	struct hold *h = calloc(1, sizeof(*h));
+	int err;
+
+	if (!h)
+		return -ENOMEM;
+	h->probes = p;
+	err = skeleton_load(h, kinds);
+	if (err) {
+		hold_free(h);
+		return err;
+	}
+	*out = h;
+	return 0;
+}
+
+void hold_free(struct hold *h)
+{
+	size_t i;
+
+	if (!h)
+		return;
+	/* closing a link waits for its program to end: nobody is to spin meanwhile */
+	if (h->skel && h->skel->bss)
+		for (i = 0; i < GBPF_HOLD_SLOTS; i++)
+			shared(h)->acknowledged[i] = shared(h)->sequence + GBPF_HOLD_SLOTS;
+	for (i = 0; i < h->linkers_count; i++)
+		probe_link_free(h->linkers[i].link);
+	ring_buffer__free(h->ring);
+	gbpf_hold__destroy(h->skel);
+	free(h);
+}
+
+/* Where the linker announces what it mapped, and how far from there its list begins. */
+static int linker_site(int fd, struct probe_site *site)
+{
+	struct elf_symbol state, debug;
+	struct elf *e;
+	int err = elf_open(&e, fd);
+
+	if (err)
+		return err == -ENOMEM ? err : -ENOENT;
+	err = elf_exported(e, "_dl_debug_state", &state);
+	if (!err)
+		err = elf_exported(e, "_r_debug", &debug);
+	if (!err && (state.offset == UINT64_MAX || !elf_executable(e, state.value)))
+		err = -ENOENT;
+	if (!err) {
+		site->offset = state.offset;
+		site->cookie = debug.value - state.value;
+		site->entry_only = true;
+	}
+	elf_close(e);
+	return err == -ENOMEM || !err ? err : -ENOENT;
+}
+
+static struct linker *linker_find(struct hold *h, const struct stat *st)
+{
+	size_t i;
+
+	for (i = 0; i < h->linkers_count; i++)
+		if (h->linkers[i].dev == st->st_dev && h->linkers[i].ino == st->st_ino)
+			return &h->linkers[i];
+	return NULL;
+}
+
+int hold_attach(struct hold *h, int fd)
+{
+	struct probe_site site;
+	struct linker *l;
+	struct stat st;
+	int err;
+
+	if (fstat(fd, &st))
+		return -errno;
+	l = linker_find(h, &st);
+	if (l)
+		return l->link ? 0 : -ENOENT;
+	if (h->linkers_count == LINKERS_MAX)
+		return -ENOSPC;
+	l = &h->linkers[h->linkers_count++];
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	err = linker_site(fd, &site);
+	if (err)
+		return err;
+	return probes_attach_entry(h->probes, bpf_program__fd(h->skel->progs.gbpf_hold), fd,
+				   &site, &l->link);
+}
+
+int hold_publish(struct hold *h, const struct image *i, int fd)
+{
+	uint32_t at = shared(h)->images_count, n = 0;
+	size_t step = i->hooked / GBPF_HOLD_SITES, seen = 0, k;
+	struct gbpf_hold_image *image;
+	struct elf *e;
+	int err;
+
+	if (at == GBPF_HOLD_IMAGES || !i->hooked)
+		return 0; /* others wait, are looked at, and go on */
+	err = elf_open(&e, fd);
+	if (err)
+		return err;
+	image = &shared(h)->images[at];
+	/* far from each other; of an image with fewer sites the first one thrice */
+	for (k = 0; k < i->sites_count && n < GBPF_HOLD_SITES; k++)
+		if (i->sites[k].state != SITE_NOT_HOOKED && (!step || seen++ % step == 0))
+			image->address[n++] = elf_address(e, i->sites[k].offset);
+	while (n && n < GBPF_HOLD_SITES)
+		image->address[n++] = image->address[0];
+	elf_close(e);
+	__atomic_store_n(&shared(h)->images_count, at + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int hold_fd(const struct hold *h)
+{
+	return ring_buffer__epoll_fd(h->ring);
+}
+
+int hold_consume(struct hold *h, int (*look)(uint32_t pid, void *ctx), void *ctx)
+{
+	int err;
+
+	h->look = look;
+	h->ctx = ctx;
+	h->taken = h->error = 0;
+	err = ring_buffer__consume(h->ring);
+	if (h->error)
+		return h->error;
+	return err < 0 ? err : h->taken;
+}
+
+void hold_stats(const struct hold *h, struct hold_stats *out)
+{
+	const struct gbpf_hold_shared *s = shared(h);
+
+	out->holds = __atomic_load_n(&s->holds, __ATOMIC_RELAXED);
+	out->timeouts = __atomic_load_n(&s->timeouts, __ATOMIC_RELAXED);
+	out->ns = __atomic_load_n(&s->ns, __ATOMIC_RELAXED);
+}
