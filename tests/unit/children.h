@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In a child, cmocka's assertions would run the parent's tests: return from the function instead. */
+/* In a child cmocka's assertions would go on with the parent's tests: return instead. */
 #define CHECK(condition)                                                               \
 	do {                                                                           \
 		if (!(condition)) {                                                    \

@@ -6,7 +6,9 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -300,6 +302,61 @@ static void links_do_not_lead_out_of_a_container(void **state)
 	child_stop(pid);
 }
 
+static int mount_overlay(void)
+{
+	char options[512], lower[96], upper[96], work[96], merged[96];
+
+	snprintf(lower, sizeof(lower), "%s/lower", dir);
+	snprintf(upper, sizeof(upper), "%s/upper", dir);
+	snprintf(work, sizeof(work), "%s/work", dir);
+	snprintf(merged, sizeof(merged), "%s/merged", dir);
+	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s", lower, upper,
+		 work);
+	/* An upper layer cannot lie on an overlay, which the test itself may run on. */
+	return unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	       mount("none", dir, "tmpfs", 0, NULL) || mkdir(lower, 0755) || mkdir(upper, 0755) ||
+	       mkdir(work, 0755) || mkdir(merged, 0755) ||
+	       mount("none", merged, "overlay", 0, options);
+}
+
+static void map_from_overlay(int fd)
+{
+	if (mount_overlay())
+		_exit(1);
+	write_file("merged/libover.so");
+	map_victim(fd);
+}
+
+static int read_by_path(void *ctx)
+{
+	const struct request *r = ctx;
+	char byte[4];
+	int fd;
+
+	CHECK(!keep_only_ptrace());
+	fd = maps_open((uint32_t)r->pid, r->m);
+	CHECK(fd >= 0 && read(fd, byte, sizeof(byte)) == sizeof(byte));
+	close(fd);
+	return 0;
+}
+
+static void opens_files_of_an_overlay(void **state)
+{
+	struct wanted w = { .path = victim };
+	struct request r = { .m = &w.m };
+
+	r.pid = child_start(map_from_overlay, NULL);
+	assert_true(r.pid > 0);
+	snprintf(victim, sizeof(victim), "%s/merged/libover.so", dir);
+	assert_int_equal(maps_each((uint32_t)r.pid, find_path, &w), 0);
+	assert_int_equal(w.times, 1);
+	/* From here it is nowhere. */
+	assert_int_equal(access(victim, F_OK), -1);
+	assert_same_bytes(maps_open((uint32_t)r.pid, &w.m), "merged/libover.so");
+	assert_int_equal(child_run(read_by_path, &r), 0);
+	child_stop(r.pid);
+}
+
 static int stop_with(const struct mapping *m, void *ctx)
 {
 	++*(int *)ctx;
@@ -324,6 +381,7 @@ int main(void)
 		cmocka_unit_test(opens_memory_files),
 		cmocka_unit_test(needs_the_rights_it_says),
 		cmocka_unit_test(links_do_not_lead_out_of_a_container),
+		cmocka_unit_test(opens_files_of_an_overlay),
 		cmocka_unit_test(each_stops_when_told),
 	};
 
