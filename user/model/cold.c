@@ -122,8 +122,10 @@ static bool loaded_just_before(const struct session *s, uint32_t call)
 
 static void mark_api(struct session *s, const struct map_slot *first)
 {
-	if (s->processes[first->a].started)
-		s->calls[first->value].flags |= CALL_COLD | CALL_COLD_API;
+	struct call *c = &s->calls[first->value];
+
+	if (s->processes[first->a].started && !(c->flags & CALL_NO_BEGIN))
+		c->flags |= CALL_COLD | CALL_COLD_API;
 }
 
 static void mark_kernel(struct cold *cold, const struct map_slot *first)
