@@ -373,6 +373,33 @@ static void names_out_of_range(void **state)
 	assert_string_equal(seen.names[0], "hidden");
 }
 
+static void more_headers_than_any_linker_makes(void **state)
+{
+	struct image *m = *state;
+	const size_t size = 0x2000 + 1025 * sizeof(Elf64_Phdr);
+	uint8_t *large = calloc(1, size);
+	Elf64_Phdr *segment;
+	Elf64_Ehdr *h;
+
+	assert_non_null(large);
+	memcpy(large, m->bytes, m->size);
+	free(m->bytes);
+	m->bytes = large;
+	m->size = size;
+	h = (Elf64_Ehdr *)large;
+	segment = (Elf64_Phdr *)(large + 0x2000);
+	h->e_phoff = 0x2000;
+	h->e_phnum = 1025;
+	assert_int_equal(open_result(m, m->size), -EBADMSG);
+	h->e_phnum = 1024;
+	assert_int_equal(open_result(m, m->size), 0);
+	for (unsigned i = 0; i < 128; i++)
+		segment[2 * i].p_type = PT_LOAD;
+	assert_int_equal(open_result(m, m->size), 0);
+	segment[1].p_type = PT_LOAD;
+	assert_int_equal(open_result(m, m->size), -EBADMSG);
+}
+
 static void tables_too_large(void **state)
 {
 	struct image *m = *state;
@@ -403,6 +430,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(counts_in_the_first_section, setup, teardown),
 		cmocka_unit_test_setup_teardown(strings_without_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(names_out_of_range, setup, teardown),
+		cmocka_unit_test_setup_teardown(more_headers_than_any_linker_makes, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(tables_too_large, setup, teardown),
 	};
 

@@ -134,17 +134,23 @@ static void chain_without_end(void **state)
 {
 	struct image *m = *state;
 	struct names n;
-	uint8_t *large = calloc(1, 1 << 20);
+	const size_t size = 4 << 20, chain = AT_GNU_HASH + 28; /* of symbol 1 */
+	const uint32_t first = (IMAGE_SIZE - AT_GNU_HASH) / 4, one = 1;
+	uint8_t *large = calloc(1, size);
 
-	/* A file of zeros behind the image: no chain word there ends a chain. */
+	/* Zeros behind the image: no word there ends the chain, until one does. */
 	assert_non_null(large);
 	entry(m, DT_HASH)->d_tag = DT_DEBUG;
-	m->gnu_hash[6] = (IMAGE_SIZE - AT_GNU_HASH) / 4;
+	m->gnu_hash[6] = first;
 	memcpy(large, m->bytes, m->size);
 	free(m->bytes);
 	m->bytes = large;
-	m->size = 1 << 20;
+	m->size = size;
 	assert_int_equal(names_of(m, &n), -EBADMSG);
+	memcpy(large + chain + 4 * (first - 1 + 65536), &one, sizeof(one));
+	assert_int_equal(names_of(m, &n), -EBADMSG);
+	memcpy(large + chain + 4 * (first - 1 + 65535), &one, sizeof(one));
+	assert_int_equal(names_of(m, &n), 0);
 }
 
 static void lying_dynamic(void **state)
@@ -201,6 +207,9 @@ static void lying_notes(void **state)
 	notes[6] = 100; /* longer than the segment */
 	assert_string_equal(id_of(m, buf, sizeof(buf)), "");
 	m->segment[SEGMENT_NOTE].p_filesz = 1000; /* longer than any id */
+	assert_string_equal(id_of(m, buf, sizeof(buf)), "");
+	notes[6] = 40; /* longer than the segment, yet no longer than an id may be */
+	m->segment[SEGMENT_NOTE].p_filesz = 48;
 	assert_string_equal(id_of(m, buf, sizeof(buf)), "");
 	notes[6] = 5;
 	m->segment[SEGMENT_NOTE].p_filesz = 0;
