@@ -98,7 +98,7 @@ int sim_inject(const char *api);
 void sim_dispatch(void);
 /* Spins for what happens only the first time: loading code, the first allocation. */
 void sim_cold(unsigned times);
-/* Waits, spinning or asleep as set, until the clock reaches ns. A cancellation point when asleep. */
+/* Waits, spinning or asleep as set, until ns. A cancellation point when asleep. */
 void sim_wait(int64_t ns);
 
 /* NULL and the two special handles become streams; twins say per_thread. */

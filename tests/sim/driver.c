@@ -245,7 +245,8 @@ static CUresult module_load(struct sim_module **out, const struct sim_image *ima
 }
 
 /* A library's kernels have a twin, the functions are what they point to. */
-static CUresult find_func(struct sim_func **out, struct sim_module *m, const char *name, bool kernel)
+static CUresult find_func(struct sim_func **out, struct sim_module *m, const char *name,
+			  bool kernel)
 {
 	*out = NULL;
 	if (!m || !name)
@@ -292,8 +293,9 @@ SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *func, CUmodule module, const
 	return find_func(func, module, name, false);
 }
 
-SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *jit, void **jit_values,
-				      unsigned jit_count, int *options, void **values, unsigned count)
+SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *jit,
+				      void **jit_values, unsigned jit_count, int *options,
+				      void **values, unsigned count)
 {
 	SIM_INJECT();
 	return module_load(library, code, true);

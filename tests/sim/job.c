@@ -102,9 +102,7 @@ void worker_end(struct worker *w)
 				D(w, cuMemcpyDtoH_v2, (out, w->acc, 8), .pointer = U(out),
 				  .source = w->acc, .bytes = 8));
 	if (w->graph)
-		worker_check(w, w->job->opt.runtime ?
-					R(w, cudaGraphExecDestroy, (w->graph), .pointer = U(w->graph)) :
-					D(w, cuGraphExecDestroy, (w->graph), .pointer = U(w->graph)));
+		op_graph_destroy(w);
 	if (w->comm)
 		worker_check(w, N(w, ncclCommDestroy, (w->comm), .pointer = U(w->comm)));
 	if (w->job->opt.runtime)
@@ -144,6 +142,16 @@ static void *thread_main(void *user)
 	return NULL;
 }
 
+static bool worker_right(const struct worker *w)
+{
+	if (w->output == w->expected && (!w->unexpected || w->job->opt.fail))
+		return true;
+	fprintf(stderr, "simjob: thread %u: %llu errors, output %016llx, not %016llx\n", w->index,
+		(unsigned long long)w->unexpected, (unsigned long long)w->output,
+		(unsigned long long)w->expected);
+	return false;
+}
+
 /* The first worker is the main thread, as in most programs. */
 uint64_t job_run_threads(struct job *job, const struct job_pattern *p, bool *ok)
 {
@@ -164,13 +172,8 @@ uint64_t job_run_threads(struct job *job, const struct job_pattern *p, bool *ok)
 	for (unsigned i = 0; i < n; i++) {
 		struct worker *w = &threads[i].worker;
 
-		if (!threads[i].begun || w->output != w->expected ||
-		    (w->unexpected && !job->opt.fail)) {
-			fprintf(stderr, "simjob: thread %u: %llu errors, output %016llx, not %016llx\n",
-				i, (unsigned long long)w->unexpected, (unsigned long long)w->output,
-				(unsigned long long)w->expected);
+		if (!threads[i].begun || !worker_right(w))
 			*ok = false;
-		}
 		output = output * SIM_MIX + w->output;
 	}
 	free(threads);

@@ -98,6 +98,7 @@ int op_stream_query(struct worker *w);
 void op_occupancy(struct worker *w, unsigned kernel);
 void op_graph_build(struct worker *w);
 void op_graph_launch(struct worker *w);
+void op_graph_destroy(struct worker *w);
 void op_host_func(struct worker *w, CUhostFn fn, void *user);
 void op_cpu(struct worker *w); /* the program's own work between calls */
 void worker_check(struct worker *w, int ret); /* counts errors nobody asked for */

@@ -132,7 +132,8 @@ void op_htod(struct worker *w, size_t bytes)
 {
 	void *dev = (void *)w->dev;
 
-	worker_check(w, EITHER(D(w, cuMemcpyHtoDAsync_v2, (w->dev, w->host, bytes, w->stream), HTOD),
+	worker_check(w, EITHER(D(w, cuMemcpyHtoDAsync_v2, (w->dev, w->host, bytes, w->stream),
+				 HTOD),
 			       D(w, cuMemcpyHtoDAsync_v2_ptsz,
 				 (w->dev, w->host, bytes, w->stream), HTOD),
 			       R(w, cudaMemcpyAsync, (dev, w->host, bytes, KIND_HTOD, w->stream),
@@ -146,7 +147,8 @@ void op_dtoh(struct worker *w, size_t bytes)
 {
 	void *dev = (void *)w->dev;
 
-	worker_check(w, EITHER(D(w, cuMemcpyDtoHAsync_v2, (w->host, w->dev, bytes, w->stream), DTOH),
+	worker_check(w, EITHER(D(w, cuMemcpyDtoHAsync_v2, (w->host, w->dev, bytes, w->stream),
+				 DTOH),
 			       D(w, cuMemcpyDtoHAsync_v2_ptsz,
 				 (w->host, w->dev, bytes, w->stream), DTOH),
 			       R(w, cudaMemcpyAsync, (w->host, dev, bytes, KIND_DTOH, w->stream),
@@ -160,7 +162,8 @@ void op_dtod(struct worker *w, size_t bytes)
 {
 	void *dev = (void *)w->dev, *other = (void *)w->other;
 
-	worker_check(w, EITHER(D(w, cuMemcpyDtoDAsync_v2, (w->other, w->dev, bytes, w->stream), DTOD),
+	worker_check(w, EITHER(D(w, cuMemcpyDtoDAsync_v2, (w->other, w->dev, bytes, w->stream),
+				 DTOD),
 			       D(w, cuMemcpyDtoDAsync_v2_ptsz,
 				 (w->other, w->dev, bytes, w->stream), DTOD),
 			       R(w, cudaMemcpyAsync, (other, dev, bytes, KIND_DTOD, w->stream),
@@ -206,7 +209,8 @@ int op_event_query(struct worker *w)
 
 int op_stream_query(struct worker *w)
 {
-	return EITHER(D(w, cuStreamQuery, (w->stream), ON), D(w, cuStreamQuery_ptsz, (w->stream), ON),
+	return EITHER(D(w, cuStreamQuery, (w->stream), ON),
+		      D(w, cuStreamQuery_ptsz, (w->stream), ON),
 		      R(w, cudaStreamQuery, (w->stream), ON),
 		      R(w, cudaStreamQuery_ptsz, (w->stream), ON));
 }
@@ -257,13 +261,14 @@ void op_graph_build(struct worker *w)
 				  D(w, cuGraphDestroy, (graph), .pointer = U(graph)));
 }
 
+#define GRAPH .pointer = U(w->graph)
+
 void op_graph_launch(struct worker *w)
 {
-	int ret = EITHER(D(w, cuGraphLaunch, (w->graph, w->stream), .pointer = U(w->graph), ON),
-			 D(w, cuGraphLaunch_ptsz, (w->graph, w->stream), .pointer = U(w->graph), ON),
-			 R(w, cudaGraphLaunch, (w->graph, w->stream), .pointer = U(w->graph), ON),
-			 R(w, cudaGraphLaunch_ptsz, (w->graph, w->stream), .pointer = U(w->graph),
-			   ON));
+	int ret = EITHER(D(w, cuGraphLaunch, (w->graph, w->stream), GRAPH, ON),
+			 D(w, cuGraphLaunch_ptsz, (w->graph, w->stream), GRAPH, ON),
+			 R(w, cudaGraphLaunch, (w->graph, w->stream), GRAPH, ON),
+			 R(w, cudaGraphLaunch_ptsz, (w->graph, w->stream), GRAPH, ON));
 
 	worker_check(w, ret);
 	for (unsigned i = 0; !ret && i < 20; i++) {
@@ -271,4 +276,10 @@ void op_graph_launch(struct worker *w)
 
 		w->expected = w->expected * SIM_MIX + sim_launch_word(s->grid, s->block, s->smem);
 	}
+}
+
+void op_graph_destroy(struct worker *w)
+{
+	worker_check(w, w->job->opt.runtime ? R(w, cudaGraphExecDestroy, (w->graph), GRAPH) :
+					      D(w, cuGraphExecDestroy, (w->graph), GRAPH));
 }

@@ -370,7 +370,8 @@ int job_begin(struct job *job)
 
 static void sleep_seconds(double s)
 {
-	struct timespec t = { .tv_sec = (time_t)s, .tv_nsec = (long)((s - (double)(time_t)s) * 1e9) };
+	time_t whole = (time_t)s;
+	struct timespec t = { whole, (long)((s - (double)whole) * 1e9) };
 
 	if (s > 0)
 		nanosleep(&t, NULL);

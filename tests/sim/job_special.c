@@ -36,7 +36,7 @@ static void hostile_names(struct sim_kernel *k)
 		"line\nbreak\r\ttab",
 		"invalid\xff\xfe\xc3(utf8",
 		"overlong\xc0\xaf\xed\xa0\x80",
-		"bidi\xe2\x80\xae" "gnp.exe\xe2\x80\xac",
+		"bidi\xe2\x80\xaegnp.exe\xe2\x80\xac",
 		"{\"json\": [1, 2]}",
 		"a,b;c|d",
 		"%s%n%d",

@@ -110,13 +110,15 @@ static ncclResult_t launch(ncclComm_t comm, int which, cudaStream_t stream)
 				      .stream = stream };
 	uint64_t none = 0;
 	void *params[] = { &none };
+	int err;
 
 	if (!comm)
 		return NCCL_INVALID;
-	return DRV(cuLaunchKernelEx, (&c, comm->kernel[which], params, NULL),
-		   .func = (uintptr_t)comm->kernel[which], .stream = (uintptr_t)stream,
-		   .grid = { 4, 1, 1 }, .block = { 512, 1, 1 }, .smem = c.smem, .name = comm->name[which]) ?
-		       NCCL_UNHANDLED_CUDA : 0;
+	err = DRV(cuLaunchKernelEx, (&c, comm->kernel[which], params, NULL),
+		  .func = (uintptr_t)comm->kernel[which], .stream = (uintptr_t)stream,
+		  .grid = { 4, 1, 1 }, .block = { 512, 1, 1 }, .smem = c.smem,
+		  .name = comm->name[which]);
+	return err ? NCCL_UNHANDLED_CUDA : 0;
 }
 
 SIM_EXPORT ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, int type, int op,

@@ -20,7 +20,8 @@ static cudaError_t malloc_async(const struct driver_table *drv_, void **out, siz
 	int err;
 
 	if (per_thread)
-		err = DRV_OUT(cuMemAllocAsync_ptsz, (&p, bytes, s), &p, .bytes = bytes, .stream = U(s));
+		err = DRV_OUT(cuMemAllocAsync_ptsz, (&p, bytes, s), &p, .bytes = bytes,
+			      .stream = U(s));
 	else
 		err = DRV_OUT(cuMemAllocAsync, (&p, bytes, s), &p, .bytes = bytes, .stream = U(s));
 	*out = (void *)p;

@@ -11,7 +11,7 @@
 #include "runtime.h"
 #include "truth.h"
 
-#define TABLE_MEMBER(name) __typeof__(name) *name;
+#define TABLE_MEMBER(name) __typeof__(name) *(name);
 #define TABLE_NAME(name) #name,
 
 struct driver_table {

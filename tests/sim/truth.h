@@ -66,7 +66,8 @@ struct truth_call {
 };
 
 _Static_assert(sizeof(struct truth_call) == 112, "truth.py unpacks 112 bytes");
-#define TRUTH_CALLS_PER_CHUNK ((TRUTH_CHUNK - sizeof(struct truth_chunk)) / sizeof(struct truth_call))
+#define TRUTH_CALLS_PER_CHUNK                                                                      \
+	((TRUTH_CHUNK - sizeof(struct truth_chunk)) / sizeof(struct truth_call))
 
 struct truth_total {
 	uint64_t calls, errors, ns, max_ns;
