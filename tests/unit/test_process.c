@@ -186,7 +186,7 @@ static int count_threads(uint32_t tid, void *ctx)
 
 static void threads_outlive_their_leader(void **state)
 {
-	uint32_t tid;
+	uint32_t tid = 0;
 	pid_t pid = child_start(leaderless_child, &tid);
 	struct process_info info;
 	char comm[16];
@@ -270,7 +270,7 @@ static void namespaced_child(int fd)
 
 static void resolves_a_container_s_numbers(void **state)
 {
-	uint32_t number, out[4] = { 0 }, *pids;
+	uint32_t number = 0, out[4] = { 0 }, *pids;
 	pid_t pid = child_start(namespaced_child, &number);
 	struct process_info info;
 	size_t count;
