@@ -47,7 +47,12 @@ static void ask(struct elf *e, size_t size)
 {
 	struct elf_symbol s;
 	uint64_t at = size;
+	char path[64];
 
+	if (!elf_exported(e, "alpha", &s))
+		expect(!strcmp(s.name, "alpha"));
+	if (!elf_interpreter(e, path, sizeof(path)))
+		expect(strlen(path) < sizeof(path));
 	expect(strlen(elf_build_id(e)) <= 128);
 	expect(strlen(elf_soname(e)) < size);
 	elf_needs(e, "lib");
