@@ -11,6 +11,7 @@
 #   make fuzz                 only builds
 
 FUZZ_RUNS ?= 20000
+FUZZ_RUNS_elf ?= 60000
 FUZZ_RUNS_record ?= 600
 FUZZ_SECONDS ?= 600
 FUZZ_BUILD = $(BUILD)/fuzz
