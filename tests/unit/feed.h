@@ -3,6 +3,7 @@
 #ifndef GBPF_TESTS_FEED_H
 #define GBPF_TESTS_FEED_H
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -80,7 +80,7 @@ void thread_busy(const struct session *s, const struct session_thread *t, struct
 		out->calls += call_count(s, c);
 		out->errors += !!(c->flags & CALL_ERROR);
 		if (is_launch(s, c) && !is_inside(s, c, is_launch)) {
-			out->launches += !is_graph_launch(s, c);
+			out->launches += is_kernel_launch(s, c);
 			out->graph_launches += is_graph_launch(s, c);
 		}
 	}

@@ -51,6 +51,15 @@ bool is_graph_launch(const struct session *s, const struct call *c)
 	return a->kind == API_GRAPH && strstr(a->name, "GraphLaunch");
 }
 
+bool is_kernel_launch(const struct session *s, const struct call *c)
+{
+	const struct session_api *a = &s->apis[c->api];
+
+	if (c->kernel != UINT32_MAX)
+		return true;
+	return a->kind == API_LAUNCH && !strstr(a->name, "HostFunc");
+}
+
 bool is_launch(const struct session *s, const struct call *c)
 {
 	return s->apis[c->api].kind == API_LAUNCH || is_graph_launch(s, c);

@@ -247,6 +247,13 @@ static void warn_file(const struct report_ctx *c, FILE *out)
 		end_words[q->end], text_bytes(q->lost_bytes, bytes, sizeof(bytes)));
 }
 
+void quality_warnings(const struct report_ctx *c, FILE *out)
+{
+	warn_losses(c, out);
+	warn_coverage(c, out);
+	warn_file(c, out);
+}
+
 void quality_lines(const struct report_ctx *c, FILE *out)
 {
 	const struct session *s = c->s;
@@ -265,7 +272,5 @@ void quality_lines(const struct report_ctx *c, FILE *out)
 		fprintf(out, "; %" PRIu64 " calls without end, %" PRIu64 " without begin",
 			s->quality.unpaired_begin, s->quality.unpaired_end);
 	fprintf(out, "%s\n", term_style(c->o->colour, TERM_PLAIN));
-	warn_losses(c, out);
-	warn_coverage(c, out);
-	warn_file(c, out);
+	quality_warnings(c, out);
 }

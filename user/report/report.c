@@ -152,3 +152,10 @@ int report_print(const struct session *s, const struct report_options *o, FILE *
 	free(c.rows.items);
 	return result;
 }
+
+void report_warn(const struct session *s, const struct report_options *o, FILE *out)
+{
+	const struct report_ctx c = { .s = s, .o = o };
+
+	quality_warnings(&c, out);
+}

@@ -49,6 +49,9 @@ const struct report_view *report_view(size_t i);
 int report_print(const struct session *s, const struct report_options *o, FILE *out, char *err,
 		 size_t size);
 
+/* The warnings that tables end with, for formats that have no place for them. */
+void report_warn(const struct session *s, const struct report_options *o, FILE *out);
+
 /* Calls each(view, key, header with unit) for every column of every view. */
 void report_each_column(void (*each)(const char *view, const char *key, const char *header,
 				     void *ctx),

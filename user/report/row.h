@@ -53,6 +53,7 @@ struct column {
 	enum column_type type;
 	enum unit unit;
 	size_t offset; /* in struct row */
+	size_t scale;  /* the field that picks the time unit in a table: its own, or a sibling's */
 	bool optional; /* tables leave it out first when the terminal is narrow */
 };
 
@@ -71,6 +72,7 @@ struct view {
 	struct report_view about;
 	const struct column *columns; /* ends with .key = NULL */
 	const char *sort;	      /* key, with its sign */
+	const char *bases;	      /* under tables: what shares and rates are of; or NULL */
 	int (*build)(struct report_ctx *c); /* fills c->rows; 0 or -ENOMEM */
 	/* Where a table says less than prose: prints the rows for people. NULL: a table. */
 	void (*print)(const struct report_ctx *c, FILE *out);
@@ -90,16 +92,20 @@ bool column_known(const struct column *c, const struct row *r);
 int rows_add(struct rows *rows, struct row **out); /* initialised; 0 or -ENOMEM */
 void rows_sort(struct rows *rows, const struct column *by, bool descending);
 
+#define COLUMN_OF(key_, title_, type_, unit_, field_, scale_, optional_)                           \
+	{                                                                                          \
+		.key = (key_), .title = (title_), .type = COLUMN_##type_, .unit = UNIT_##unit_,    \
+		.offset = offsetof(struct row, field_), .scale = offsetof(struct row, scale_),     \
+		.optional = (optional_)                                                            \
+	}
 #define COLUMN(key_, title_, type_, unit_, field_)                                                 \
-	{                                                                                          \
-		.key = (key_), .title = (title_), .type = COLUMN_##type_, .unit = UNIT_##unit_,    \
-		.offset = offsetof(struct row, field_)                                             \
-	}
+	COLUMN_OF(key_, title_, type_, unit_, field_, field_, false)
 #define COLUMN_OPTIONAL(key_, title_, type_, unit_, field_)                                        \
-	{                                                                                          \
-		.key = (key_), .title = (title_), .type = COLUMN_##type_, .unit = UNIT_##unit_,    \
-		.offset = offsetof(struct row, field_), .optional = true                           \
-	}
+	COLUMN_OF(key_, title_, type_, unit_, field_, field_, true)
+/* Times that are shown in the unit which fits the field scale_. */
+#define TIME(key_, title_, field_, scale_) COLUMN_OF(key_, title_, INT, NS, field_, scale_, false)
+#define TIME_OPTIONAL(key_, title_, field_, scale_)                                                \
+	COLUMN_OF(key_, title_, INT, NS, field_, scale_, true)
 
 /* ---- measures.c: what several views need ---- */
 
@@ -112,6 +118,7 @@ int64_t share(int64_t part, int64_t whole);
 int64_t rate(int64_t count, int64_t ns); /* per second, in 1/1000 */
 
 bool is_launch(const struct session *s, const struct call *c); /* kernels, graphs, host functions */
+bool is_kernel_launch(const struct session *s, const struct call *c);
 bool is_graph_launch(const struct session *s, const struct call *c);
 bool is_wait(const struct session *s, const struct call *c); /* sync, blocking copy or set, poll */
 bool is_copy(const struct session *s, const struct call *c);
@@ -184,6 +191,7 @@ const char *column_header(const struct column *c, enum report_timeunit unit, cha
 struct json;
 void quality_json(const struct session *s, struct json *j);
 void quality_lines(const struct report_ctx *c, FILE *out);
+void quality_warnings(const struct report_ctx *c, FILE *out);
 uint64_t quality_lost(const struct session *s);
 
 #endif

@@ -43,16 +43,18 @@ const char *column_header(const struct column *c, enum report_timeunit unit, cha
 	return buf;
 }
 
-/* The unit in which the largest value of a column has one to four digits before the point. */
+/* The unit in which the largest value has one to four digits before the point. */
 static enum report_timeunit pick_unit(const struct report_ctx *ctx, const struct column *c)
 {
+	struct column scale = *c;
 	int64_t largest = 0;
 
+	scale.offset = c->scale;
 	if (ctx->o->timeunit != REPORT_AUTO || c->unit != UNIT_NS)
 		return ctx->o->timeunit ? ctx->o->timeunit : REPORT_NS;
 	for (size_t i = 0; i < ctx->rows.count; i++)
-		if (column_int(c, &ctx->rows.items[i]) > largest)
-			largest = column_int(c, &ctx->rows.items[i]);
+		if (column_int(&scale, &ctx->rows.items[i]) > largest)
+			largest = column_int(&scale, &ctx->rows.items[i]);
 	if (largest < 10000)
 		return REPORT_NS;
 	if (largest < 10000000)
@@ -257,4 +259,6 @@ void print_table(const struct report_ctx *ctx, const struct view *v, FILE *out)
 	if (!ctx->rows.count)
 		fputs("(nothing to show)\n", out);
 	print_hidden(&l, out);
+	if (v->bases)
+		fprintf(out, "%s\n", v->bases);
 }

@@ -9,10 +9,14 @@
 	COLUMN("wall_pct", "% wall", INT, PERCENT, wall_share),                                    \
 	COLUMN("total_ns", "Total", INT, NS, total),                                               \
 	COLUMN(calls_key, calls_title, INT, NONE, calls_field),                                    \
-	COLUMN("avg_ns", "Avg", INT, NS, avg), COLUMN("p50_ns", "Med", INT, NS, p50),              \
-	COLUMN("min_ns", "Min", INT, NS, min), COLUMN("max_ns", "Max", INT, NS, max),              \
-	COLUMN_OPTIONAL("stddev_ns", "StdDev", INT, NS, stddev),                                   \
-	COLUMN_OPTIONAL("p90_ns", "p90", INT, NS, p90), COLUMN("p99_ns", "p99", INT, NS, p99)
+	TIME("avg_ns", "Avg", avg, avg), TIME("p50_ns", "Med", p50, avg),                          \
+	TIME("min_ns", "Min", min, avg), TIME("max_ns", "Max", max, avg),                          \
+	TIME_OPTIONAL("stddev_ns", "StdDev", stddev, avg), TIME_OPTIONAL("p90_ns", "p90", p90, avg), \
+	TIME("p99_ns", "p99", p99, avg)
+
+#define BASES                                                                                      \
+	"% listed: of this view's total, before --filter and --top. % wall, and rates: of the "    \
+	"time traced while the process lived; threads add up."
 
 static uint64_t process_of(const struct session *s, const struct call *c)
 {
@@ -55,10 +59,10 @@ static int build_api(struct report_ctx *c)
 
 static const struct column columns_api[] = {
 	COLUMNS_TIME("calls", "Calls", calls),
-	COLUMN_OPTIONAL("self_ns", "Self", INT, NS, self),
+	TIME_OPTIONAL("self_ns", "Self", self, total),
 	COLUMN("errors", "Errors", INT, NONE, errors),
 	COLUMN_OPTIONAL("calls_per_s", "Calls/s", INT, MILLI, rate),
-	COLUMN_OPTIONAL("first_ns", "First", INT, NS, first),
+	TIME_OPTIONAL("first_ns", "First", first, avg),
 	COLUMN_OPTIONAL("library", "Library", TEXT, NONE, library),
 	COLUMN_OPTIONAL("kind", "Kind", TEXT, NONE, kind),
 	COLUMN("pid", "PID", INT, ID, pid),
@@ -70,6 +74,7 @@ const struct view view_api = {
 	.about = { "api_sum", "cuda_api_sum", "time in each function, by process" },
 	.columns = columns_api,
 	.sort = "-total_ns",
+	.bases = BASES,
 	.build = build_api,
 };
 
@@ -143,15 +148,15 @@ static int build_launch(struct report_ctx *c)
 
 static const struct column columns_launch[] = {
 	COLUMNS_TIME("calls", "Launches", calls),
-	COLUMN_OPTIONAL("self_ns", "Self", INT, NS, self),
+	TIME_OPTIONAL("self_ns", "Self", self, total),
 	COLUMN("errors", "Errors", INT, NONE, errors),
 	COLUMN("calls_per_s", "Launches/s", INT, MILLI, rate),
-	COLUMN_OPTIONAL("first_ns", "First", INT, NS, first),
+	TIME_OPTIONAL("first_ns", "First", first, avg),
 	COLUMN("grid", "Grid", DIM3, NONE, grid),
 	COLUMN("block", "Block", DIM3, NONE, block),
 	COLUMN_OPTIONAL("smem_bytes", "Dynamic smem", INT, BYTES, smem),
 	COLUMN_OPTIONAL("stream", "Stream", HEX, NONE, stream),
-	COLUMN_OPTIONAL("name", "API", TEXT, NONE, name),
+	COLUMN("name", "API", TEXT, NONE, name),
 	COLUMN("pid", "PID", INT, ID, pid),
 	COLUMN("kernel", "Kernel", TEXT, NONE, kernel),
 	{ 0 },
@@ -161,6 +166,7 @@ const struct view view_launch = {
 	.about = { "launch_sum", NULL, "what launching each kernel, grid and block cost the CPU" },
 	.columns = columns_launch,
 	.sort = "-total_ns",
+	.bases = BASES,
 	.build = build_launch,
 };
 
@@ -195,6 +201,7 @@ const struct view view_sync = {
 	.about = { "sync_sum", "cuda_api_sync", "where threads waited: syncs, blocking copies, polls" },
 	.columns = columns_sync,
 	.sort = "-total_ns",
+	.bases = BASES,
 	.build = build_sync,
 };
 
@@ -267,5 +274,6 @@ const struct view view_copy = {
 		   "copies and sets: bytes, direction, time in the call" },
 	.columns = columns_copy,
 	.sort = "-total_ns",
+	.bases = BASES,
 	.build = build_copy,
 };

@@ -90,11 +90,11 @@ static int build_cold(struct report_ctx *c)
 }
 
 static const struct column columns_cold[] = {
-	COLUMN("first_ns", "First", INT, NS, first),
-	COLUMN("p50_ns", "Later, med", INT, NS, p50),
+	TIME("first_ns", "First", first, first),
+	TIME("p50_ns", "Later, med", p50, first),
 	COLUMN("ratio", "First / med", INT, MILLI, ratio),
-	COLUMN_OPTIONAL("avg_ns", "Later, avg", INT, NS, avg),
-	COLUMN_OPTIONAL("p99_ns", "Later, p99", INT, NS, p99),
+	TIME_OPTIONAL("avg_ns", "Later, avg", avg, first),
+	TIME_OPTIONAL("p99_ns", "Later, p99", p99, first),
 	COLUMN("later_calls", "Later calls", INT, NONE, calls),
 	COLUMN("begin_ns", "At", INT, NS, begin),
 	COLUMN("kind", "What", TEXT, NONE, kind),
@@ -108,5 +108,6 @@ const struct view view_cold = {
 	.about = { "cold_sum", NULL, "first calls of functions and kernels, where proven first" },
 	.columns = columns_cold,
 	.sort = "-first_ns",
+	.bases = "At: after the trace began. Only calls that are proven to be first are listed.",
 	.build = build_cold,
 };

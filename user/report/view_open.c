@@ -87,5 +87,6 @@ const struct view view_open = {
 	.about = { "open_sum", NULL, "calls that had not returned at the end, and each thread's last" },
 	.columns = columns_open,
 	.sort = "-open_ns",
+	.bases = "Begun at: after the trace began. Open for: until the trace ended, and so at least.",
 	.build = build_open,
 };

@@ -10,7 +10,9 @@
 static bool key_any_launch(const struct session *s, const struct call *c,
 			   uint64_t key[GROUP_WORDS])
 {
-	return is_launch(s, c) && !is_inside(s, c, is_launch);
+	key[0] = !is_kernel_launch(s, c);
+	key[1] = !is_graph_launch(s, c);
+	return is_launch(s, c) && !(key[0] && key[1]) && !is_inside(s, c, is_launch);
 }
 
 static bool is_cold(const struct call *c)
@@ -27,7 +29,10 @@ static void fill_top_kernel(const struct report_ctx *ctx, const struct call *c, 
 	r->kernel = kernel_name(ctx->s, c->kernel, ctx->o->names);
 }
 
-/* Median and p99 of what one launch cost its thread, first calls left out. */
+/*
+ * Median and p99 of what one launch cost its thread, first calls left out: of
+ * kernels, or of graphs where nothing else is launched.
+ */
 static int sum_launches(struct report_ctx *c, struct row *out)
 {
 	static const struct grouping g = { .key = key_any_launch, .fill = fill_nothing,
@@ -35,9 +40,13 @@ static int sum_launches(struct report_ctx *c, struct row *out)
 	struct report_ctx part = { .s = c->s, .o = c->o };
 	int err = group_calls(&part, &g);
 
-	if (!err && part.rows.count) {
-		out->p50 = part.rows.items[0].p50;
-		out->p99 = part.rows.items[0].p99;
+	for (size_t i = 0; i < part.rows.count && !err; i++) {
+		const struct row *r = &part.rows.items[i];
+
+		if (part.rows.count > 1 && is_graph_launch(c->s, &c->s->calls[r->first_call]))
+			continue;
+		out->p50 = r->p50;
+		out->p99 = r->p99;
 	}
 	free(part.rows.items);
 	return err;

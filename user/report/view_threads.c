@@ -58,9 +58,9 @@ static const struct column columns_thread[] = {
 	COLUMN("dispatch_pct", "Dispatch, % of wall", INT, PERCENT, dispatch_share),
 	COLUMN("waiting_pct", "Waiting, % of wall", INT, PERCENT, waiting_share),
 	COLUMN("elsewhere_pct", "Elsewhere, % of wall", INT, PERCENT, elsewhere_share),
-	COLUMN_OPTIONAL("dispatch_ns", "Dispatch", INT, NS, dispatch),
-	COLUMN_OPTIONAL("waiting_ns", "Waiting", INT, NS, waiting),
-	COLUMN_OPTIONAL("elsewhere_ns", "Elsewhere", INT, NS, elsewhere),
+	TIME_OPTIONAL("dispatch_ns", "Dispatch", dispatch, wall),
+	TIME_OPTIONAL("waiting_ns", "Waiting", waiting, wall),
+	TIME_OPTIONAL("elsewhere_ns", "Elsewhere", elsewhere, wall),
 	COLUMN("wall_ns", "Wall", INT, NS, wall),
 	COLUMN("calls", "Calls", INT, NONE, calls),
 	COLUMN("launches", "Launches", INT, NONE, launches),
@@ -78,6 +78,7 @@ const struct view view_thread = {
 	.about = { "thread_sum", NULL, "each thread: dispatching, waiting, elsewhere" },
 	.columns = columns_thread,
 	.sort = "-calls",
+	.bases = "Wall: the time traced while the thread's process lived; shares and rates are of it.",
 	.build = build_thread,
 };
 
@@ -151,8 +152,8 @@ static const struct column columns_proc[] = {
 	COLUMN("launches", "Launches", INT, NONE, launches),
 	COLUMN_OPTIONAL("graph_launches", "Graph launches", INT, NONE, graph_launches),
 	COLUMN("launches_per_s", "Launches/s", INT, MILLI, rate),
-	COLUMN("dispatch_ns", "Dispatch", INT, NS, dispatch),
-	COLUMN("waiting_ns", "Waiting", INT, NS, waiting),
+	TIME("dispatch_ns", "Dispatch", dispatch, wall),
+	TIME("waiting_ns", "Waiting", waiting, wall),
 	COLUMN("wall_ns", "Wall", INT, NS, wall),
 	COLUMN_OPTIONAL("threads", "Threads", INT, NONE, threads),
 	COLUMN("errors", "Errors", INT, NONE, errors),
@@ -176,5 +177,7 @@ const struct view view_proc = {
 	.about = { "proc_sum", NULL, "each process: calls, launches, time, how it ended" },
 	.columns = columns_proc,
 	.sort = "-calls",
+	.bases = "Wall: the time traced while the process lived; rates are of it. Dispatch and "
+		 "waiting: all threads together.",
 	.build = build_proc,
 };
