@@ -64,7 +64,8 @@ static void every_entry_is_exported_somewhere(void **state)
 	each_line(DATA "other-versions.txt", mark, seen);
 	for (size_t id = 1; id <= catalogue_count(); id++)
 		if (seen[id] != 1) {
-			print_error("%s: in %u lists\n", catalogue_get((uint16_t)id)->name, seen[id]);
+			print_error("%s: in %u lists\n", catalogue_get((uint16_t)id)->name,
+				    seen[id]);
 			bad++;
 		}
 	assert_int_equal(bad, 0);
