@@ -52,7 +52,7 @@ LIB_SRCS := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c))
 LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o)
 UNIT_SRCS := $(wildcard tests/unit/test_*.c)
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/unit/%)
-SKEL := $(BUILD)/gbpf.skel.h
+SKEL := $(BUILD)/gbpf.skel.h $(BUILD)/gbpf_hold.skel.h
 
 .PHONY: all clean
 all: $(BUILD)/gbpf
@@ -61,16 +61,20 @@ clean:
 	$(call say,CLEAN,$(BUILD))
 	$(Q)rm -rf $(BUILD)
 
-$(BUILD)/gbpf.bpf.o: bpf/gbpf.bpf.c $(wildcard bpf/*.h vmlinux/*.h)
+$(BUILD)/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h vmlinux/*.h)
 	$(call say,BPF,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@.tmp
 	$(Q)$(LLVM_STRIP) -g $@.tmp
 	$(Q)mv $@.tmp $@
 
-$(SKEL): $(BUILD)/gbpf.bpf.o
+$(BUILD)/gbpf.skel.h: $(BUILD)/gbpf.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name gbpf_bpf > $@
+
+$(BUILD)/gbpf_hold.skel.h: $(BUILD)/hold.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name gbpf_hold > $@
 
 $(BUILD)/obj/%.o: %.c | $(SKEL)
 	$(call say,CC,$<)
@@ -97,5 +101,5 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libgbpf.a
 unit: $(UNIT_BINS)
 
 .SECONDARY:
--include $(wildcard tests/sim/sim.mk tests/fuzz/fuzz.mk tests/gpu/gpu.mk tools/*.mk docs/docs.mk)
+-include $(wildcard tests/sim/sim.mk tests/fuzz/fuzz.mk tests/integration/integration.mk tests/gpu/gpu.mk tools/*.mk docs/docs.mk)
 -include $(LIB_OBJS:.o=.d) $(UNIT_BINS:$(BUILD)/tests/unit/%=$(BUILD)/obj/tests/unit/%.d)

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Holds a thread that has just mapped a CUDA library nobody knew, until the
- * loader has probed it. The dynamic linker calls the empty _dl_debug_state()
- * after it mapped libraries and before their constructors run; a program there
- * looks through the linker's list and, if need be, spins. Nothing of the target
- * is changed and nothing must be undone: when the loader dies, time ends it.
- *
- * It spins because no program may sleep. Reading the target's memory through
- * bpf_copy_from_user_task() at each turn lets others run, on kernels without
- * preemption too, so that the loader can attach meanwhile.
+ * Keeps a thread that has just mapped a CUDA library nobody knew from going on,
+ * until the loader took it over. The dynamic linker calls the empty function
+ * _dl_debug_state() after it mapped libraries and before their constructors run;
+ * a program there looks through the linker's list and, if need be, spins for the
+ * moment that the loader needs to stop the thread. Nothing of the target is
+ * changed and nothing must be undone: when the loader dies, time ends it.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_core_read.h>
@@ -24,6 +21,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define SPINS_MAX (1 << 22)
 #define PIECE 256 /* bytes of a path looked at together */
 #define PIECES 17 /* PATH_MAX and its NUL */
+#define YIELD_NS 100000
 #define BREAKPOINT 0xcc
 #define RT_CONSISTENT 0
 
@@ -48,10 +46,10 @@ struct hold_process {
 
 /* A thread's work, here and not on the stack. */
 struct hold_walk {
-	u64 debug_at, at, last_at, string, base, until, image;
+	u64 debug_at, at, last_at, string, base, until, yield, image;
 	struct linker_debug debug;
 	struct linker_entry entry, last;
-	u32 unprobed, sequence, acknowledged, pid;
+	u32 unprobed, sequence, pid;
 	u8 byte, partial;
 	char text[PIECE];
 	struct hold_process nothing; /* stays zero */
@@ -199,42 +197,69 @@ static long entry_look(u32 n, struct hold_walk **ctx)
 	return 0;
 }
 
+static __always_inline u64 *slot_of(struct hold_walk *w)
+{
+	return &shared.slots[w->sequence % GBPF_HOLD_SLOTS];
+}
+
+/* Time is up: go, unless the loader has just taken the thread and needs it a moment more. */
+static __noinline long give_up(struct hold_walk *w, u64 now)
+{
+	u64 waiting = GBPF_HOLD_WORD(w->sequence, GBPF_HOLD_WAITING);
+	u64 taken = GBPF_HOLD_WORD(w->sequence, GBPF_HOLD_TAKEN);
+	u64 go = GBPF_HOLD_WORD(w->sequence, GBPF_HOLD_GO), was;
+
+	was = __sync_val_compare_and_swap(slot_of(w), waiting, go);
+	if (was == taken && now >= w->until + GBPF_HOLD_GRACE_NS)
+		was = __sync_val_compare_and_swap(slot_of(w), taken, go);
+	else if (was == taken)
+		return 0;
+	if (was != go)
+		__sync_fetch_and_add(&shared.timeouts, 1);
+	return 1;
+}
+
+/*
+ * No program may sleep, but reading through bpf_copy_from_user_task() is a place
+ * where others get the CPU, on kernels without preemption too. Not at each turn:
+ * it takes a lock that attaching wants.
+ */
 static long spin(u32 n, struct hold_walk **ctx)
 {
 	struct hold_walk *w = *ctx;
-	u32 upto = *(volatile u32 *)&shared.acknowledged[w->sequence % GBPF_HOLD_SLOTS];
+	u64 word = *(volatile u64 *)slot_of(w), now;
 
-	if ((s32)(upto - w->sequence) >= 0) {
-		w->acknowledged = 1;
+	if (word != GBPF_HOLD_WORD(w->sequence, GBPF_HOLD_WAITING) &&
+	    word != GBPF_HOLD_WORD(w->sequence, GBPF_HOLD_TAKEN))
 		return 1;
+	now = bpf_ktime_get_ns();
+	if (now >= w->until)
+		return give_up(w, now);
+	if (now >= w->yield) {
+		w->yield = now + YIELD_NS;
+		bpf_copy_from_user_task(&w->byte, 1, (void *)w->debug_at,
+					bpf_get_current_task_btf(), 0);
 	}
-	bpf_copy_from_user_task(&w->byte, 1, (void *)w->debug_at, bpf_get_current_task_btf(), 0);
-	return bpf_ktime_get_ns() >= w->until;
+	return 0;
 }
 
 static __noinline bool hold(struct hold_walk *w)
 {
 	struct gbpf_hold_record *r = bpf_ringbuf_reserve(&held, sizeof(*r), 0);
-	u64 begin = bpf_ktime_get_ns();
 
-	if (!r) {
-		__sync_fetch_and_add(&shared.unheld, 1);
+	if (!r)
 		return false;
-	}
-	w->until = begin + GBPF_HOLD_NS;
-	w->acknowledged = 0;
+	r->ts = bpf_ktime_get_ns();
+	w->until = r->ts + GBPF_HOLD_WAIT_NS;
 	w->sequence = __sync_fetch_and_add(&shared.sequence, 1) + 1;
-	r->ts = begin;
+	*(volatile u64 *)slot_of(w) = GBPF_HOLD_WORD(w->sequence, GBPF_HOLD_WAITING);
 	r->pid = w->pid;
 	r->tid = (u32)bpf_get_current_pid_tgid();
 	r->sequence = w->sequence;
 	r->libraries = w->unprobed;
+	__sync_fetch_and_add(&shared.holds, 1);
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 	bpf_loop(SPINS_MAX, spin, &w, 0);
-	__sync_fetch_and_add(&shared.holds, 1);
-	__sync_fetch_and_add(&shared.ns, bpf_ktime_get_ns() - begin);
-	if (!w->acknowledged)
-		__sync_fetch_and_add(&shared.timeouts, 1);
 	return true;
 }
 

@@ -12,6 +12,7 @@
 
 #include "bpf/hold.h"
 #include "probe/elf.h"
+#include "probe/keeper.h"
 #include "probe/private.h"
 
 #include "gbpf.skel.h"
@@ -28,13 +29,9 @@ struct linker {
 struct hold {
 	struct gbpf_hold *skel;
 	struct probes *probes;
-	struct ring_buffer *ring;
+	struct keeper *keeper;
 	struct linker linkers[LINKERS_MAX];
 	size_t linkers_count;
-	/* of the hold_consume() in progress */
-	int (*look)(uint32_t pid, void *ctx);
-	void *ctx;
-	int taken, error;
 };
 
 static struct gbpf_hold_shared *shared(const struct hold *h)
@@ -42,24 +39,7 @@ static struct gbpf_hold_shared *shared(const struct hold *h)
 	return &h->skel->bss->shared;
 }
 
-static int on_held(void *ctx, void *data, size_t size)
-{
-	const struct gbpf_hold_record *r = data;
-	struct hold *h = ctx;
-	int err;
-
-	if (size < sizeof(*r))
-		return 0;
-	err = h->look(r->pid, h->ctx);
-	if (err < 0 && !h->error)
-		h->error = err;
-	__atomic_store_n(&shared(h)->acknowledged[r->sequence % GBPF_HOLD_SLOTS], r->sequence,
-			 __ATOMIC_RELEASE);
-	h->taken++;
-	return 0;
-}
-
-static int skeleton_load(struct hold *h, uint32_t kinds)
+static int skeleton_load(struct hold *h, uint32_t kinds, uint32_t own_child)
 {
 	int err;
 
@@ -77,11 +57,10 @@ static int skeleton_load(struct hold *h, uint32_t kinds)
 		err = gbpf_hold__load(h->skel);
 	if (err)
 		return err == -ENOMEM ? err : -EOPNOTSUPP;
-	h->ring = ring_buffer__new(bpf_map__fd(h->skel->maps.held), on_held, h, NULL);
-	return h->ring ? 0 : -ENOMEM;
+	return keeper_new(&h->keeper, shared(h), bpf_map__fd(h->skel->maps.held), own_child);
 }
 
-int hold_new(struct hold **out, struct probes *p, uint32_t kinds)
+int hold_new(struct hold **out, struct probes *p, uint32_t kinds, uint32_t own_child)
 {
 	struct hold *h = calloc(1, sizeof(*h));
 	int err;
@@ -89,7 +68,7 @@ int hold_new(struct hold **out, struct probes *p, uint32_t kinds)
 	if (!h)
 		return -ENOMEM;
 	h->probes = p;
-	err = skeleton_load(h, kinds);
+	err = skeleton_load(h, kinds, own_child);
 	if (err) {
 		hold_free(h);
 		return err;
@@ -104,13 +83,14 @@ void hold_free(struct hold *h)
 
 	if (!h)
 		return;
+	keeper_free(h->keeper);
 	/* closing a link waits for its program to end: nobody is to spin meanwhile */
-	if (h->skel && h->skel->bss)
-		for (i = 0; i < GBPF_HOLD_SLOTS; i++)
-			shared(h)->acknowledged[i] = shared(h)->sequence + GBPF_HOLD_SLOTS;
+	if (h->skel && h->skel->bss) {
+		shared(h)->kinds = 0;
+		memset(shared(h)->slots, 0, sizeof(shared(h)->slots));
+	}
 	for (i = 0; i < h->linkers_count; i++)
 		probe_link_free(h->linkers[i].link);
-	ring_buffer__free(h->ring);
 	gbpf_hold__destroy(h->skel);
 	free(h);
 }
@@ -199,27 +179,17 @@ int hold_publish(struct hold *h, const struct image *i, int fd)
 
 int hold_fd(const struct hold *h)
 {
-	return ring_buffer__epoll_fd(h->ring);
+	return keeper_fd(h->keeper);
 }
 
 int hold_consume(struct hold *h, int (*look)(uint32_t pid, void *ctx), void *ctx)
 {
-	int err;
-
-	h->look = look;
-	h->ctx = ctx;
-	h->taken = h->error = 0;
-	err = ring_buffer__consume(h->ring);
-	if (h->error)
-		return h->error;
-	return err < 0 ? err : h->taken;
+	return keeper_consume(h->keeper, look, ctx);
 }
 
 void hold_stats(const struct hold *h, struct hold_stats *out)
 {
-	const struct gbpf_hold_shared *s = shared(h);
-
-	out->holds = __atomic_load_n(&s->holds, __ATOMIC_RELAXED);
-	out->timeouts = __atomic_load_n(&s->timeouts, __ATOMIC_RELAXED);
-	out->ns = __atomic_load_n(&s->ns, __ATOMIC_RELAXED);
+	out->holds = __atomic_load_n(&shared(h)->holds, __ATOMIC_RELAXED);
+	out->timeouts = __atomic_load_n(&shared(h)->timeouts, __ATOMIC_RELAXED);
+	out->ns = keeper_ns(h->keeper);
 }

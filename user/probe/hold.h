@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Threads of wanted processes wait, after mapping a CUDA library that nobody
- * knew, until it is probed: at most 50 ms, and without anything of theirs being
- * changed. bpf/hold.bpf.c does the waiting.
+ * knew, until it is probed, without anything of theirs being changed: first they
+ * spin in bpf/hold.bpf.c, then they are stopped. Should gbpf die, they go on.
  */
 #ifndef GBPF_PROBE_HOLD_H
 #define GBPF_PROBE_HOLD_H
@@ -22,9 +22,10 @@ struct hold_stats {
 
 /*
  * kinds: GBPF_HOLD_* of bpf/hold.h, for which libraries to wait. p must outlive
- * it. -EOPNOTSUPP: this kernel cannot (before 6.0 or so); or -ENOMEM.
+ * it. own_child: the command, if somebody of gbpf waits for its end; 0 if not.
+ * -EOPNOTSUPP: this kernel cannot (before 6.0 or so); or -ENOMEM.
  */
-int hold_new(struct hold **out, struct probes *p, uint32_t kinds);
+int hold_new(struct hold **out, struct probes *p, uint32_t kinds, uint32_t own_child);
 void hold_free(struct hold *h); /* NULL is accepted; whoever waits goes on */
 
 /*

@@ -107,10 +107,15 @@ int child_go(struct child *c)
 
 bool child_ended(struct child *c)
 {
+	siginfo_t si = {0};
+
 	if (c->reaped || c->pid <= 0)
 		return true;
-	if (waitpid(c->pid, &c->status, WNOHANG) == c->pid)
-		c->reaped = true;
+	/* stops are others' business (hold.h): only look, and take nothing but its end */
+	if (waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) || !si.si_pid ||
+	    (si.si_code != CLD_EXITED && si.si_code != CLD_KILLED && si.si_code != CLD_DUMPED))
+		return false;
+	c->reaped = waitpid(c->pid, &c->status, WNOHANG) == c->pid;
 	return c->reaped;
 }
 

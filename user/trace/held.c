@@ -22,7 +22,8 @@ int held_new(struct tracer *t)
 		kinds |= GBPF_HOLD_RUNTIME;
 	if (selection_wants_library(wanted, API_NCCL))
 		kinds |= GBPF_HOLD_NCCL;
-	err = hold_new(&t->hold, t->probes, kinds);
+	err = hold_new(&t->hold, t->probes, kinds,
+		       t->options.pids_count ? t->options.pids[0] : 0);
 	if (err)
 		return err == -ENOMEM ? err : 0; /* then there is a gap, and the file says so */
 	hold_attach_installed(t->hold, t->options.command);
