@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The harness's own arithmetic and comparisons, on values whose answers are known."""
+import os
+import struct
+import tempfile
+import unittest
+
+import checks
+import compare
+import plan
+import results
+import stats
+from check import Check, Setting
+
+
+def row(kernel, calls, grid=(1, 1, 1), block=(32, 1, 1), **more):
+    """A row as `gbpf report --view launch_sum --format json` writes it."""
+    return {"kernel": kernel, "calls": calls, "grid": list(grid), "block": list(block), "pid": 7,
+            "name": "cuLaunchKernel", "smem_bytes": 0, "stream": "0x10", "total_ns": 5, **more}
+
+
+def report(*rows):
+    return {"view": "launch_sum", "rows": list(rows), "quality": {
+        "losses": {"ring_full": 0, "name": 2}, "windows": [{"begin_ns": 10, "end_ns": 90}]}}
+
+
+class Stats(unittest.TestCase):
+    def test_steps_are_read_and_a_torn_one_left_out(self):
+        with tempfile.NamedTemporaryFile() as f:
+            f.write(struct.pack("qqqq", 100, 10, 120, 20) + b"torn")
+            f.flush()
+            self.assertEqual(stats.steps_read(f.name), [(100, 10), (120, 20)])
+
+    def test_only_whole_steps_are_within(self):
+        steps = [(100, 10), (110, 10), (120, 10), (130, 10)]
+        self.assertEqual(stats.within(steps, 100, 120), [10, 10])
+        self.assertEqual(stats.within(steps, 101, 120), [10])
+        self.assertEqual(stats.within(steps, 131, 200), [])
+
+    def test_quantiles(self):
+        self.assertEqual(stats.quantile([5, 1, 3, 2, 4], 0.5), 3)
+        self.assertEqual(stats.quantile(range(1, 101), 0.9), 90)
+        self.assertEqual(stats.quantile([4], 0.1), 4)
+
+    def test_ratio_of_equal_pairs_has_no_width(self):
+        result = stats.ratio_of_pairs([(110, 100)] * 6)
+        self.assertAlmostEqual(result["ratio"], 1.1)
+        self.assertAlmostEqual(result["low"], 1.1)
+        self.assertAlmostEqual(stats.half_width(result), 0.0)
+
+    def test_interval_holds_the_truth_and_narrows(self):
+        few = [(100 + i % 7, 100) for i in range(7)]
+        many = few * 20
+        a, b = stats.ratio_of_pairs(few), stats.ratio_of_pairs(many)
+        for r in (a, b):
+            self.assertTrue(r["low"] < 1.03 < r["high"], r)
+        self.assertLess(stats.half_width(b), stats.half_width(a) / 3)
+
+    def test_one_pair_has_no_interval(self):
+        self.assertIsNone(stats.ratio_of_pairs([(3, 2)])["low"])
+        self.assertEqual(stats.half_width(stats.ratio_of_pairs([(3, 2)])), float("inf"))
+
+    def test_geometric_mean(self):
+        self.assertAlmostEqual(stats.geometric_mean([0.5, 2.0]), 1.0)
+
+    def test_ratio_of_groups(self):
+        r = stats.ratio_of_groups([20, 22, 21], [10, 11, 10.5])
+        self.assertAlmostEqual(r["ratio"], 2.0)
+        self.assertLessEqual(r["low"], 2.0)
+        self.assertGreaterEqual(r["high"], 2.0)
+
+    def test_back_to_full_speed(self):
+        steps = [(t, 15 if t < 300 else 10) for t in range(10, 1000, 10)]
+        found = stats.buckets(steps, 0, 1000, 100)
+        self.assertEqual(stats.back_to(found, 10.3), 300)
+        self.assertIsNone(stats.back_to(found, 9))
+
+
+class Compare(unittest.TestCase):
+    def test_counts_by_process_and_sort(self):
+        r = report(row("a", 3), row("b", 4), row(None, 9, name="cuGraphLaunch"),
+                   row(None, 2, name="cuLaunchHostFunc"), dict(row("a", 100), pid=8))
+        self.assertEqual(compare.launch_counts(r, 7), {"kernels": 7, "graphs": 9})
+
+    def test_unnamed(self):
+        r = report(row("a", 1), row(None, 1), row("kernel@0x7f00", 1), row("0x12", 1),
+                   row(None, 1, name="cudaGraphLaunch"))
+        self.assertEqual(len(compare.unnamed(r, 7)), 3)
+
+    def test_names_blanks_aside(self):
+        r = report(row("void f<int, 4> (int*)", 1))
+        self.assertEqual(compare.names_differ(["void f<int,4>(int *)"], r, 7), ([], []))
+        self.assertEqual(compare.names_differ(["g"], r, 7), (["g"], ["voidf<int,4>(int*)"]))
+
+    def test_a_name_left_mangled_is_the_same_name(self):
+        r, mangled = report(row("f(int)", 2), row("g", 1)), report(row("_Z1fi", 2), row("g", 1))
+        alias = compare.aliases(r, mangled, 7)
+        self.assertEqual(compare.names_differ(["_Z1fi", "g"], r, 7, alias), ([], []))
+        self.assertEqual(compare.names_differ(["_Z1gi", "g"], r, 7, alias), (["_Z1gi"], ["f(int)"]))
+        same = [{"kernel": "_Z1fi", "grid": [1, 1, 1], "block": [32, 1, 1], "calls": 2},
+                {"kernel": "g", "grid": [1, 1, 1], "block": [32, 1, 1], "calls": 1}]
+        self.assertEqual(compare.shapes_differ(same, r, 7, alias), [])
+
+    def test_shapes(self):
+        e = {"kernel": "a", "grid": [1, 1, 1], "block": [32, 1, 1], "calls": 3, "smem": 0,
+             "stream": "0x10"}
+        self.assertEqual(compare.shapes_differ([e], report(row("a", 3)), 7), [])
+        self.assertEqual(len(compare.shapes_differ([e], report(row("a", 2)), 7)), 1)
+        self.assertEqual(len(compare.shapes_differ([e], report(row("a", 3, (1, 1, 2))), 7)), 2)
+        for wrong in ({"smem_bytes": 16}, {"stream": "0x11"}, {"stream": None}):
+            self.assertEqual(len(compare.shapes_differ([e], report(row("a", 3, **wrong)), 7)), 1)
+
+    def test_sync_leaves_copies_out(self):
+        rows = [{"pid": 7, "kind": "sync", "total_ns": 30, "waits": 2},
+                {"pid": 7, "kind": "copy", "total_ns": 99, "waits": 1}]
+        self.assertEqual(compare.sync_ns({"rows": rows}, 7), (30, 2))
+
+    def test_copies_by_direction(self):
+        rows = [{"pid": 7, "direction": "HtoD", "bytes": 8}, {"pid": 7, "direction": "DtoH",
+                                                             "bytes": None}]
+        self.assertEqual(compare.copied({"rows": rows}, 7, "HtoD"), 8)
+        self.assertEqual(compare.copied({"rows": rows}, 7, "DtoH"), 0)
+
+    def test_quality(self):
+        quality = report()["quality"]
+        self.assertEqual(compare.losses(quality), {"name": 2})
+        self.assertTrue(compare.covers(quality, 10, 90))
+        self.assertFalse(compare.covers(quality, 9, 90))
+
+
+class Checks(unittest.TestCase):
+    def test_a_step_by_the_profiler(self):
+        profile = {"steps": 5, "kernels": {"a": 5, "b": 10}, "apis": {
+            "cudaLaunchKernel": 10, "cuLaunchKernelEx": 5, "cudaMemcpyAsync": 5}}
+        self.assertEqual(checks.per_step(profile), {"kernels": 3, "graphs": 0, "by_api": 3})
+        profile["apis"] = {"cudaGraphLaunch": 5}
+        self.assertEqual(checks.per_step(profile), {"kernels": 0, "graphs": 1, "by_api": 0})
+        profile["apis"] = {}
+        profile["kernels"]["b"] = 11
+        self.assertRaises(Exception, checks.per_step, profile)
+
+    def test_reasons_are_summed_up(self):
+        rows = [{"image": "/x/libcuda.so.1", "api": f"cu{i}", "reason": "slow"} for i in range(7)]
+        found = checks.summarised(rows + [{"image": None, "api": None, "reason": "none"}])
+        self.assertEqual(found["libcuda.so.1: slow"][0], 7)
+        self.assertEqual(len(found["libcuda.so.1: slow"][1]), 5)
+
+    def test_doctors_numbers_are_found_anywhere(self):
+        text = 'gbpf: note\n{"cost": {"pair_ns": 12, "x": 3}, "launch_ns": 7}\n'
+        self.assertEqual(plan.calibrated(text), {"cost.pair_ns": 12, "launch_ns": 7})
+        self.assertEqual(plan.calibrated("gbpf: unknown"), {})
+
+    def test_names_of_checks_are_unique(self):
+        names = [e.name for e in plan.PLAN]
+        self.assertEqual(len(names), len(set(names)))
+
+
+class Results(unittest.TestCase):
+    def made(self):
+        check = Check("c", Setting("gbpf", "/nowhere", "/nowhere"))
+        check.results = [("good", True, ""), ("bad", False, "a|b\nc")]
+        check.measures = [{"what": "w", "value": 1.5, "unit": "×", "low": 1, "high": 2, "n": 3}]
+        other = Check("d", check.setting)
+        other.skipped = "no nvcc"
+        return [check, other]
+
+    def test_counts(self):
+        self.assertEqual(results.count(self.made()), (1, 1, 1))
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as d:
+            results.write(d, {"gpu": "none"}, self.made())
+            with open(os.path.join(d, "report.md"), encoding="utf-8") as f:
+                text = f.read()
+            self.assertEqual(sorted(os.listdir(d)), ["report.md", "results.json"])
+        self.assertIn("| w | 1.5 × | 1 – 2 | 3 |", text)
+        self.assertIn("| c | bad | **FAIL** | a\\|b c |", text)
+        self.assertIn("| d | | skipped | no nvcc |", text)
+        self.assertIn("1 passed, 1 failed, 1 skipped", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""PyTorch at work: torch_job.py --mode mm64|mm4096|train|graph|triton --dir DIR (see gate.py)."""
+import argparse
+import collections
+import ctypes
+import hashlib
+import json
+import os
+import sys
+import tempfile
+
+import torch
+
+import gate
+
+WARM_UP = 30
+
+
+def checksum_of(tensors):
+    """Of the very bits; does without numpy."""
+    digest = hashlib.sha256()
+    for t in tensors:
+        t = t.detach().cpu().contiguous()
+        digest.update(ctypes.string_at(t.data_ptr(), t.numel() * t.element_size()))
+    return digest.hexdigest()
+
+
+class TorchJob:
+    """One step is queue() and a wait for all of it; kinds add prepare, queue and output."""
+
+    def __init__(self):
+        torch.manual_seed(7)
+        torch.set_num_threads(1)
+        self.prepare()
+        idle = gate.Clock()
+        for _ in range(WARM_UP):
+            self.step(idle)
+
+    def step(self, clock):
+        self.queue()
+        clock.wait(torch.cuda.synchronize)
+
+    def about(self):
+        return {"torch": torch.__version__, "device": torch.cuda.get_device_name(0)}
+
+    def expected(self, steps):
+        """Known by construction, beside what the profiler counts."""
+        return []
+
+    def checksum(self):
+        return checksum_of(self.output())
+
+    def profile(self, steps):
+        self.profiled(1)  # the first session in a process may miss records
+        return self.profiled(steps)
+
+    def profiled(self, steps):
+        idle = gate.Clock()
+        kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+        with tempfile.TemporaryDirectory() as d:
+            with torch.profiler.profile(activities=kinds) as p:
+                for _ in range(steps):
+                    self.step(idle)
+            path = os.path.join(d, "trace.json")
+            p.export_chrome_trace(path)
+            with open(path, encoding="utf-8", errors="replace") as f:
+                events = json.load(f)["traceEvents"]
+        kernels = collections.Counter()
+        shapes = collections.Counter()
+        apis = collections.Counter()
+        for e in events:
+            if e.get("cat") == "kernel":
+                a = e.get("args", {})
+                kernels[e["name"]] += 1
+                shapes[json.dumps([e["name"], a.get("grid"), a.get("block")])] += 1
+            elif e.get("cat") in ("cuda_runtime", "cuda_driver"):
+                apis[e["name"]] += 1
+        return {
+            "kernels": kernels, "apis": apis,
+            "shapes": [json.loads(k) + [n] for k, n in shapes.items()],
+        }
+
+
+class Matmul(TorchJob):
+    def __init__(self, size):
+        self.size = size
+        super().__init__()
+
+    def prepare(self):
+        self.a = torch.randn(self.size, self.size, device="cuda")
+        self.b = torch.randn(self.size, self.size, device="cuda")
+        self.bias = torch.randn(self.size, device="cuda")
+        self.c = None
+
+    def queue(self):
+        self.c = (self.a @ self.b) + self.bias
+
+    def output(self):
+        return [self.c]
+
+
+class Train(TorchJob):
+    """Eight layers of 256, batch 64: the CPU is what limits it."""
+
+    def prepare(self):
+        layers = []
+        for _ in range(8):
+            layers += [torch.nn.Linear(256, 256), torch.nn.ReLU()]
+        self.model = torch.nn.Sequential(*layers).cuda()
+        self.x = torch.randn(64, 256, device="cuda")
+        self.y = torch.randn(64, 256, device="cuda")
+        self.loss = torch.nn.MSELoss()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
+
+    def queue(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        self.loss(self.model(self.x), self.y).backward()
+        self.optimizer.step()
+
+    def output(self):
+        return list(self.model.parameters())
+
+
+class Graph(TorchJob):
+    def prepare(self):
+        self.a = torch.randn(256, 256, device="cuda")
+        self.b = torch.randn(256, 256, device="cuda")
+        self.c = torch.zeros(256, 256, device="cuda")
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self.work()
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.work()
+
+    def work(self):
+        for _ in range(5):
+            self.c.copy_((self.a @ self.b) + self.c * 0.5)
+
+    def queue(self):
+        self.graph.replay()
+
+    def output(self):
+        return [self.c]
+
+
+class Triton(TorchJob):
+    COUNT, BLOCK = 100_000, 1024
+
+    def prepare(self):
+        from triton_kernels import gbpf_triton_add, gbpf_triton_scale
+        self.add, self.scale = gbpf_triton_add, gbpf_triton_scale
+        self.x = torch.randn(self.COUNT, device="cuda")
+        self.y = torch.zeros(self.COUNT, device="cuda")
+        self.blocks = (self.COUNT + self.BLOCK - 1) // self.BLOCK
+
+    def queue(self):
+        self.add[(self.blocks,)](self.x, self.y, self.COUNT, BLOCK=self.BLOCK, num_warps=4)
+        self.scale[(self.blocks, 1, 1)](self.y, self.COUNT, BLOCK=self.BLOCK, num_warps=8)
+
+    def expected(self, steps):
+        return [
+            {"kernel": "gbpf_triton_add", "grid": [self.blocks, 1, 1], "block": [128, 1, 1],
+             "calls": steps},
+            {"kernel": "gbpf_triton_scale", "grid": [self.blocks, 1, 1], "block": [256, 1, 1],
+             "calls": steps},
+        ]
+
+    def output(self):
+        return [self.y]
+
+
+MODES = {
+    "mm64": lambda: Matmul(64), "mm4096": lambda: Matmul(4096), "train": Train,
+    "graph": Graph, "triton": Triton,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mode", choices=sorted(MODES), required=True)
+    parser.add_argument("--dir", required=True)
+    args = parser.parse_args()
+    return gate.serve(MODES[args.mode], args.dir)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
