@@ -27,6 +27,7 @@ MARKS = {
     "serial": "runs one after another with other serial tests",
     "quiet": "compares times: runs alone on the machine",
     "long": "belongs to make check-long",
+    "xdist_group(name)": "tests of a group run on one worker (xdist)",
     "root": "needs root and uprobes; skipped elsewhere",
 }
 

@@ -17,8 +17,9 @@ static const char description[] =
 	"it. It needs no GPU profiler, no restart and no change to the program: probes in the "
 	"kernel (eBPF uprobes) watch the CUDA driver's own functions.";
 
-static const char exit_status[] = "0 success; 1 failure; 2 wrong usage; gbpf trace -- COMMAND returns "
-				  "the command's own status, or 125 if gbpf itself failed.";
+static const char exit_status[] =
+	"0 success; 1 failure; 2 wrong usage; gbpf trace -- COMMAND returns the command's own "
+	"status, or 125 if gbpf itself failed.";
 
 static const char environment[] =
 	"NO_COLOR: no colours, whatever it holds. TERM=dumb: the same. COLUMNS: width of the "
