@@ -29,7 +29,7 @@ static __always_inline void begin_launch(struct pt_regs *ctx, u64 pid_tgid, u64 
 	u64 func = PT_REGS_PARM1(ctx);
 	struct gbpf_begin_launch *r;
 
-	name_handle(ctx, pid_tgid, cookie, func);
+	name_handle(pid_tgid, cookie, func);
 	r = ring_reserve(sizeof(*r));
 	if (!r)
 		return;
@@ -54,7 +54,7 @@ static __always_inline void begin_config(struct pt_regs *ctx, u64 pid_tgid, u64 
 	if (COOKIE_LEVEL(cookie))
 		name_stub(pid_tgid, cookie, func);
 	else
-		name_handle(ctx, pid_tgid, cookie, func);
+		name_handle(pid_tgid, cookie, func);
 	r = ring_reserve(sizeof(*r));
 	if (!r)
 		return;
@@ -231,8 +231,11 @@ static __noinline void end_out(struct pt_regs *ctx, u64 pid_tgid, u64 cookie,
 		r->out = out;
 		ring_submit(r);
 	}
-	if (p->name && out && !(s32)PT_REGS_RC(ctx))
-		name_send(pid_tgid, cookie, out, p->name, GBPF_NAME_GETTER);
+	if (!p->name || !out || (s32)PT_REGS_RC(ctx))
+		return;
+	if (name_send(pid_tgid, cookie, out, p->name, GBPF_NAME_GETTER))
+		name_keep(name_set(name_key(pid_tgid >> 32, out)),
+			  name_key(pid_tgid >> 32, out));
 }
 
 static __always_inline void call_end(struct pt_regs *ctx)

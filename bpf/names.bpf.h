@@ -17,6 +17,17 @@ static __always_inline u64 *name_set(u64 key)
 	return &named[(key * 0x9e3779b97f4a7c15ULL >> 47 & ~1ULL) % GBPF_NAMED_SLOTS];
 }
 
+static __always_inline bool name_known(const u64 *set, u64 key)
+{
+	return set[0] == key || set[1] == key;
+}
+
+static __always_inline void name_keep(u64 *set, u64 key)
+{
+	set[1] = set[0];
+	set[0] = key;
+}
+
 static __always_inline void name_forget(u32 pid)
 {
 	__sync_fetch_and_add(&name_generation[pid % GBPF_NAME_GENERATIONS], 1);
@@ -64,41 +75,47 @@ static __noinline bool name_send(u64 pid_tgid, u64 cookie, u64 handle, u64 where
 	return true;
 }
 
-/* Once a handle, before the launch that needs it. */
-static __always_inline void name_handle(struct pt_regs *ctx, u64 pid_tgid, u64 cookie, u64 handle)
+static __noinline void name_read(u64 pid_tgid, u64 cookie, u64 handle, u64 offset)
 {
-	u8 offset = name_offset[COOKIE_IMAGE(cookie)];
 	u64 key = name_key(pid_tgid >> 32, handle);
-	u64 *set = name_set(key);
 	u64 where = 0;
 
-	if (offset == GBPF_NO_NAMES || set[0] == key || set[1] == key)
-		return;
 	bpf_probe_read_user(&where, sizeof(where), (void *)(handle + offset));
-	if (!name_send(pid_tgid, cookie, handle, where, GBPF_NAME_LAYOUT))
-		return;
-	set[1] = set[0];
-	set[0] = key;
+	if (name_send(pid_tgid, cookie, handle, where, GBPF_NAME_LAYOUT))
+		name_keep(name_set(key), key);
+}
+
+/* Once a handle, before the launch that needs it. */
+static __always_inline void name_handle(u64 pid_tgid, u64 cookie, u64 handle)
+{
+	u64 key = name_key(pid_tgid >> 32, handle);
+	u8 offset = name_offset[COOKIE_IMAGE(cookie)];
+
+	if (offset != GBPF_NO_NAMES && !name_known(name_set(key), key))
+		name_read(pid_tgid, cookie, handle, offset);
 }
 
 /*
  * The runtime launches by the address of a host function: user space finds its
  * symbol. Asked for once an address.
  */
-static __always_inline void name_stub(u64 pid_tgid, u64 cookie, u64 func)
+static __noinline void name_ask(u64 pid_tgid, u64 cookie, u64 func)
 {
 	u64 key = name_key(pid_tgid >> 32, func);
-	u64 *set = name_set(key);
-	struct gbpf_name *n;
+	struct gbpf_name *n = name_reserve(pid_tgid, cookie, func, func, GBPF_NAME_SHORT);
 
-	if (set[0] == key || set[1] == key)
-		return;
-	n = name_reserve(pid_tgid, cookie, func, func, GBPF_NAME_SHORT);
 	if (!n)
 		return;
 	n->len = 0;
 	n->source = GBPF_NAME_STUB;
 	ring_submit(n);
-	set[1] = set[0];
-	set[0] = key;
+	name_keep(name_set(key), key);
+}
+
+static __always_inline void name_stub(u64 pid_tgid, u64 cookie, u64 func)
+{
+	u64 key = name_key(pid_tgid >> 32, func);
+
+	if (!name_known(name_set(key), key))
+		name_ask(pid_tgid, cookie, func);
 }

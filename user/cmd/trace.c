@@ -347,9 +347,9 @@ static int finish(struct run *r, int err)
 	struct tracer_stats stats;
 	int stop_err;
 
-	tracer_stats(r->tracer, &stats);
 	status_line_clear(&r->status);
 	stop_err = tracer_stop(r->tracer);
+	tracer_stats(r->tracer, &stats); /* with what the last look into the rings brought */
 	if (!err)
 		err = stop_err;
 	if (err) {

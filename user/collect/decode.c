@@ -45,8 +45,8 @@ static void decode_object(const struct gbpf_begin_object *r, struct event *e)
 	const struct api *api = catalogue_get(e->api);
 
 	e->args = EVENT_ARGS_CALL;
-	/* a sync's one argument is the stream, where the catalogue says so */
-	if (api && api->kind == API_SYNC)
+	/* what the call is about may be a stream */
+	if (api && api->arg[GBPF_ARG_STREAM] == api->arg[GBPF_ARG_OBJECT])
 		e->call.stream = r->object;
 	e->call.object = r->object;
 }

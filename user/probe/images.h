@@ -39,6 +39,7 @@ struct image {
 	int64_t covered; /* probes in place since, ns */
 	char *path, *version;
 	char build_id[65];
+	bool told;	 /* the user knows of the trouble */
 	const char *trouble; /* why nothing is hooked, static text; NULL if something is */
 	struct image *same_as; /* the same real file, found under another identity */
 	struct image_site *sites;

@@ -60,8 +60,10 @@ static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *
 		held_publish(t, image, fd);
 	close(fd);
 	/* embedded runtimes are many and normal: doctor lists them */
-	if (err == 1 && image && image->trouble && image->kind != IMAGE_STATIC_RUNTIME)
+	if (image && image->trouble && !image->told && image->kind != IMAGE_STATIC_RUNTIME) {
 		tracer_tell(t, "%s: %s", image->path, image->trouble);
+		image->told = true;
+	}
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -91,7 +93,9 @@ static int on_installed(const char *path, enum image_hint hint, void *ctx)
 	struct image *image;
 	int fd, err;
 
-	if (!hint_wanted(t, hint))
+	/* a probe that takes a tenth of a second to remove is not for what nobody may use */
+	if (!hint_wanted(t, hint) ||
+	    (probes_rung(t->probes) == RUNG_SINGLE && (!t->options.command || hint == HINT_NCCL)))
 		return 0;
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)

@@ -64,7 +64,7 @@ static int name_write(struct tracer *t, const struct gbpf_name *n, uint32_t sour
 	return writer_add(t->writer, &r);
 }
 
-/* Where in the object behind this handle is a pointer to just that name? -1: nowhere. */
+/* Where in the object behind this handle is a pointer to just that name? -ENOENT: nowhere. */
 static int layout_search(uint32_t pid, uint64_t handle, const char *name)
 {
 	uint64_t words[LAYOUT_WORDS];
@@ -73,11 +73,13 @@ static int layout_search(uint32_t pid, uint64_t handle, const char *name)
 	ssize_t n = target_read(pid, handle, words, sizeof(words));
 	size_t i;
 
-	for (i = 0; n > 0 && i < (size_t)n / sizeof(*words); i++)
+	if (n <= 0)
+		return -EFAULT; /* the process has ended, or the handle is gone: nothing learnt */
+	for (i = 0; i < (size_t)n / sizeof(*words); i++)
 		if (target_string(pid, words[i], text, sizeof(text)) >= (ssize_t)len &&
 		    !strncmp(text, name, len))
 			return (int)(8 * i);
-	return -1;
+	return -ENOENT;
 }
 
 static void layout_set(struct tracer *t, uint8_t offset)
@@ -103,7 +105,7 @@ static void layout_learn(struct tracer *t, const struct gbpf_name *n)
 		return;
 	offset = layout_search(n->hdr.pid, n->handle, n->name);
 	if (offset < 0) {
-		if (!t->layout.confirmed && ++t->layout.contradicted == 4) {
+		if (offset == -ENOENT && !t->layout.confirmed && ++t->layout.contradicted == 4) {
 			tracer_tell(t, "this driver keeps kernel names elsewhere: kernels that "
 				       "were loaded before are shown by their handles");
 			layout_set(t, GBPF_NO_NAMES);

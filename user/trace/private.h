@@ -52,6 +52,7 @@ struct tracer {
 	struct name_layout layout;
 	struct stub_file stubs[STUB_FILES];
 	size_t stubs_count, stubs_next;
+	uint64_t bytes_written; /* once the file is closed */
 	int error; /* the first failure of the file */
 };
 

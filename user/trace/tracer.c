@@ -180,8 +180,7 @@ int tracer_start(struct tracer *t, int fd, char *why, size_t size)
 		err = probes_attach_tasks(t->probes);
 	if (!err)
 		err = follow_targets(t, why, size);
-	/* a probe that takes a tenth of a second to remove is for what is in use */
-	if (!err && probes_rung(t->probes) != RUNG_SINGLE)
+	if (!err)
 		err = follow_installed(t);
 	t->begin = t->round_at = tracer_now();
 	t->next_tick = t->begin + TICK_NS;
@@ -248,7 +247,8 @@ int tracer_stop(struct tracer *t)
 
 	t->end = tracer_now();
 	held_stop(t);
-	images_detach(t->images);
+	/* the recording ends here; taking probes away can take long on the last rung */
+	probes_switches(t->probes)->mode = GBPF_MODE_OFF;
 	do
 		n = rings_consume(t->rings);
 	while (n > 0);
@@ -256,6 +256,7 @@ int tracer_stop(struct tracer *t)
 		err = n < 0 ? n : rings_finish(t->rings);
 	if (!err)
 		err = meta_end(t);
+	t->bytes_written = writer_size(t->writer);
 	closed = writer_close(t->writer);
 	t->writer = NULL;
 	return err ? err : closed;
@@ -268,7 +269,7 @@ void tracer_stats(const struct tracer *t, struct tracer_stats *out)
 
 	memset(out, 0, sizeof(*out));
 	out->events = rings_stats(t->rings)->events;
-	out->bytes_written = t->writer ? writer_size(t->writer) : 0;
+	out->bytes_written = t->writer ? writer_size(t->writer) : t->bytes_written;
 	out->lost = c->ring_full + c->state_full + rings_stats(t->rings)->malformed;
 	for (i = 0; i < images_count(t->images); i++) {
 		const struct image *image = images_get(t->images, i);
