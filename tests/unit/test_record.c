@@ -302,7 +302,7 @@ static double bytes_per_event(unsigned int threads, bool shuffled)
 	return (double)size / (double)count;
 }
 
-static void size(void **state)
+static void stays_small(void **state)
 {
 	assert_true(bytes_per_event(1, false) < 2.5);
 	assert_true(bytes_per_event(8, false) < 2.5);
@@ -478,7 +478,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trip_small), cmocka_unit_test(round_trip_large),
 		cmocka_unit_test(round_trip_job),   cmocka_unit_test(thread_each),
-		cmocka_unit_test(order),	    cmocka_unit_test(size),
+		cmocka_unit_test(order),	    cmocka_unit_test(stays_small),
 		cmocka_unit_test(refused),	    cmocka_unit_test(flushed),
 		cmocka_unit_test(file_full),	    cmocka_unit_test(no_space),
 		cmocka_unit_test(interrupted),
