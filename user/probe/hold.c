@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bpf/hold.h"
@@ -24,6 +25,7 @@
 struct linker {
 	uint64_t dev, ino;
 	struct probe_link *link; /* NULL: looked at, and not one of glibc's */
+	int64_t since;		 /* attached, ns */
 };
 
 struct hold {
@@ -33,6 +35,14 @@ struct hold {
 	struct linker linkers[LINKERS_MAX];
 	size_t linkers_count;
 };
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
 
 static struct gbpf_hold_shared *shared(const struct hold *h)
 {
@@ -83,12 +93,12 @@ void hold_free(struct hold *h)
 
 	if (!h)
 		return;
-	keeper_free(h->keeper);
 	/* closing a link waits for its program to end: nobody is to spin meanwhile */
-	if (h->skel && h->skel->bss) {
+	if (h->skel && h->skel->bss)
 		shared(h)->kinds = 0;
+	keeper_free(h->keeper);
+	if (h->skel && h->skel->bss)
 		memset(shared(h)->slots, 0, sizeof(shared(h)->slots));
-	}
 	for (i = 0; i < h->linkers_count; i++)
 		probe_link_free(h->linkers[i].link);
 	gbpf_hold__destroy(h->skel);
@@ -112,7 +122,6 @@ static int linker_site(int fd, struct probe_site *site)
 	if (!err) {
 		site->offset = state.offset;
 		site->cookie = debug.value - state.value;
-		site->entry_only = true;
 	}
 	elf_close(e);
 	return err == -ENOMEM || !err ? err : -ENOENT;
@@ -130,7 +139,7 @@ static struct linker *linker_find(struct hold *h, const struct stat *st)
 
 int hold_attach(struct hold *h, int fd)
 {
-	struct probe_site site;
+	struct probe_site site = {0};
 	struct linker *l;
 	struct stat st;
 	int err;
@@ -146,10 +155,22 @@ int hold_attach(struct hold *h, int fd)
 	l->dev = st.st_dev;
 	l->ino = st.st_ino;
 	err = linker_site(fd, &site);
-	if (err)
-		return err;
-	return probes_attach_entry(h->probes, bpf_program__fd(h->skel->progs.gbpf_hold), fd,
-				   &site, &l->link);
+	if (!err)
+		err = probes_attach_entry(h->probes, bpf_program__fd(h->skel->progs.gbpf_hold), fd,
+					  &site, &l->link);
+	l->since = now_ns();
+	return err;
+}
+
+bool hold_covers(struct hold *h, int fd, int64_t when)
+{
+	struct linker *l;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	l = linker_find(h, &st);
+	return l && l->link && l->since < when;
 }
 
 int hold_publish(struct hold *h, const struct image *i, int fd)

@@ -7,6 +7,7 @@
 #ifndef GBPF_PROBE_HOLD_H
 #define GBPF_PROBE_HOLD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,8 @@ void hold_free(struct hold *h); /* NULL is accepted; whoever waits goes on */
  * caller's). 0, also when it was known; -ENOENT: no dynamic linker of glibc's.
  */
 int hold_attach(struct hold *h, int fd);
+/* Did it wait already at this time (CLOCK_MONOTONIC, ns) in programs with this linker? */
+bool hold_covers(struct hold *h, int fd, int64_t when);
 /* The dynamic linkers of this machine, and of a command (as execvp() finds it; may be NULL). */
 void hold_attach_installed(struct hold *h, const char *command);
 

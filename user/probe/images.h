@@ -37,6 +37,7 @@ struct image {
 	uint64_t dev, ino;
 	int64_t mapped;	 /* first seen mapped, ns; 0: not seen being mapped */
 	int64_t covered; /* probes in place since, ns */
+	bool held;	 /* who mapped it was kept from calling it until then (hold.h) */
 	char *path, *version;
 	char build_id[65];
 	bool told;	 /* the user knows of the trouble */

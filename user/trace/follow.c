@@ -57,7 +57,7 @@ static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *
 		return fd == -ENOMEM ? fd : 0; /* it went away meanwhile: nothing left to see */
 	err = images_add(t->images, fd, m->path, mapped, &image);
 	if (err == 1)
-		held_publish(t, image, fd);
+		held_publish(t, pid, image, fd);
 	close(fd);
 	/* embedded runtimes are many and normal: doctor lists them */
 	if (image && image->trouble && !image->told && image->kind != IMAGE_STATIC_RUNTIME) {
@@ -102,7 +102,7 @@ static int on_installed(const char *path, enum image_hint hint, void *ctx)
 		return 0; /* listed, but not to be opened: nobody can map it either */
 	err = images_add(t->images, fd, path, 0, &image);
 	if (err == 1)
-		held_publish(t, image, fd);
+		held_publish(t, 0, image, fd);
 	close(fd);
 	return err == -ENOMEM ? err : 0;
 }

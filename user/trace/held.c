@@ -84,8 +84,34 @@ bool held_linker(struct tracer *t, uint32_t pid, const struct mapping *m)
 	return true;
 }
 
-void held_publish(struct tracer *t, const struct image *image, int fd)
+struct linker_search {
+	struct tracer *t;
+	uint32_t pid;
+	int64_t when;
+};
+
+static int on_linker(const struct mapping *m, void *ctx)
 {
-	if (t->hold && image && image->link)
-		hold_publish(t->hold, image, fd);
+	struct linker_search *s = ctx;
+	bool covered;
+	int fd;
+
+	if (!is_linker(m->path))
+		return 0;
+	fd = maps_open(s->pid, m);
+	if (fd < 0)
+		return 0;
+	covered = hold_covers(s->t->hold, fd, s->when);
+	close(fd);
+	return covered;
+}
+
+void held_publish(struct tracer *t, uint32_t pid, struct image *image, int fd)
+{
+	struct linker_search s = {t, pid, image ? image->mapped : 0};
+
+	if (!t->hold || !image || !image->link)
+		return;
+	hold_publish(t->hold, image, fd);
+	image->held = image->mapped && maps_each(pid, on_linker, &s) == 1;
 }

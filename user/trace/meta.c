@@ -184,6 +184,7 @@ static int site_write(struct tracer *t, const struct image *image, const struct 
 static int image_write(struct tracer *t, const struct image *image)
 {
 	struct record r = {.kind = RECORD_IMAGE};
+	bool held = image->held && !t->held.timeouts;
 	size_t i;
 	int err;
 
@@ -192,7 +193,7 @@ static int image_write(struct tracer *t, const struct image *image)
 		.kind = image->kind,
 		.dev = image->dev,
 		.ino = image->ino,
-		.mapped = image->mapped,
+		.mapped = held ? image->covered : image->mapped, /* no gap: nobody could call it */
 		.covered = image->covered,
 		.path = image->path,
 		.build_id = image->build_id,

@@ -75,8 +75,8 @@ void held_stop(struct tracer *t);
 /* A dynamic linker was mapped: wait in its processes, too. */
 bool held_linker(struct tracer *t, uint32_t pid, const struct mapping *m);
 bool held_wants_path(const struct tracer *t, const char *path);
-/* The file behind fd was looked at: if it is probed, nobody need wait for it. */
-void held_publish(struct tracer *t, const struct image *image, int fd);
+/* The file behind fd, mapped by pid (0: nobody yet): if it is probed, nobody need wait for it. */
+void held_publish(struct tracer *t, uint32_t pid, struct image *image, int fd);
 bool follow_wants_path(const char *path, void *ctx);
 
 /* processes.c */

@@ -246,9 +246,9 @@ int tracer_stop(struct tracer *t)
 	int err = t->error, n, closed;
 
 	t->end = tracer_now();
-	held_stop(t);
 	/* the recording ends here; taking probes away can take long on the last rung */
 	probes_switches(t->probes)->mode = GBPF_MODE_OFF;
+	held_stop(t);
 	do
 		n = rings_consume(t->rings);
 	while (n > 0);
