@@ -20,6 +20,7 @@ out=${OUT:-gpu-results}
 minutes=9
 self_test=
 rest=()
+command="tests/gpu/run.sh $*"
 
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -57,5 +58,6 @@ fi
 mkdir -p "$out" || exit 2
 # The driver keeps to the time itself; this is for when it cannot.
 timeout -k 15 $((minutes * 60 + 30)) python3 "$here/driver/main.py" --gbpf "$gbpf" \
-	--out "$out" --minutes "$minutes" ${rest[@]+"${rest[@]}"} 2>&1 | tee "$out/log.txt"
+	--out "$out" --minutes "$minutes" --command "$command" ${rest[@]+"${rest[@]}"} 2>&1 |
+	tee "$out/log.txt"
 exit "${PIPESTATUS[0]}"

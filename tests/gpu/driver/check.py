@@ -44,10 +44,11 @@ class Setting:
 
     def budget(self, seconds):
         """Of a measurement that goes on until it is exact enough."""
-        return min(6 if self.simulated else seconds, self.left() - 45)
+        return min(6 if self.simulated else seconds, self.left() - 70)
 
     def env(self):
-        env = dict(os.environ, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1")
+        env = dict(os.environ, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1",
+                   TRITON_CACHE_DIR=os.path.join(self.scratch, "triton"))
         if self.simulated:
             env["LD_LIBRARY_PATH"] = self.simulated
         return env

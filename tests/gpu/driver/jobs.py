@@ -9,6 +9,7 @@ import subprocess
 import time
 
 PERIOD_S = 0.01
+SLEEPING_PERIODS = 4
 
 
 class Trouble(Exception):
@@ -180,16 +181,17 @@ class Recording:
     def attached(self, seconds=20, settle=0.4):
         """Waits until the number of probes no longer grows and gbpf sleeps, waiting for events."""
         until = time.monotonic() + seconds
-        count, since = 0, time.monotonic()
+        count, since, asleep = 0, time.monotonic(), 0
         while True:
             if self.process.poll() is not None:
                 raise Trouble(f"gbpf trace ended with {self.process.returncode}: "
                               f"{tail(self.said)}")
             now, links = time.monotonic(), self.links()
+            asleep = asleep + 1 if self.state_and_cpu()[0] == "S" else 0
             if links != count:
                 count, since = links, now
                 self.attach_s = now - self.begun
-            elif count > 0 and now - since > settle and self.state_and_cpu()[0] == "S":
+            elif count > 0 and now - since > settle and asleep >= SLEEPING_PERIODS:
                 return self
             if now > until:
                 raise Trouble(f"gbpf trace had not attached after {seconds} s: {tail(self.said)}")

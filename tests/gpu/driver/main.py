@@ -155,6 +155,8 @@ def parse():
     parser.add_argument("--out", default="gpu-results", help="directory for the results")
     parser.add_argument("--minutes", type=float, default=9.0, help="what it may take in all")
     parser.add_argument("--gbpf", required=True, help="the binary under test")
+    parser.add_argument("--command", default=" ".join(sys.argv),
+                        help="what the results say was run")
     parser.add_argument("--simulated", metavar="DIR",
                         help="stand-in libraries to use instead of a GPU")
     args = parser.parse_args()
@@ -183,7 +185,7 @@ def main():
     out = os.path.abspath(args.out)
     os.makedirs(out, exist_ok=True)
     gbpf = os.path.abspath(args.gbpf)
-    where = results.machine(gbpf, " ".join(sys.argv), args.simulated)
+    where = results.machine(gbpf, args.command, args.simulated)
     print("\n".join(f"{k}: {v}" for k, v in where.items()), flush=True)
     with tempfile.TemporaryDirectory(prefix="gbpf-gpu-") as scratch:
         setting = Setting(gbpf, scratch, out, args.simulated, begin + args.minutes * 60)

@@ -115,7 +115,7 @@ def torch_entry(name, run, about):
 
 
 PLAN = [
-    Entry("env", nothing, run_env, 60, False, "machine, doctor, list"),
+    Entry("env", nothing, run_env, 120, False, "machine, doctor, list"),
     Entry("build", nothing, run_build, 240, False, "launches.cu, three ways"),
     cuda_entry("cuda-static", "static", checks.cuda(), "CUDA C, static runtime"),
     cuda_entry("cuda-shared", "shared", checks.cuda(), "CUDA C, shared runtime"),

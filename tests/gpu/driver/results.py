@@ -57,6 +57,20 @@ def interval_text(m):
     return ""
 
 
+def hooked_table(done):
+    """How the recordings of the checks went."""
+    lines = ["", "| check | functions, files hooked | attach s | stop s | events | not hooked |",
+             "|-|-|-:|-:|-:|-|"]
+    for c in done:
+        h = c.notes.get("hooked")
+        if h:
+            reasons = "; ".join(f"{n} {why}" for why, (n, _) in
+                                c.notes.get("not hooked", {}).items())
+            lines.append(f"| {c.name} | {h['functions, files']} | {h['attach_s']} | "
+                         f"{h['stop_s']} | {h['events']} | {cell(reasons)} |")
+    return lines
+
+
 def markdown(where, done):
     lines = ["", "| | |", "|-|-|"]
     lines += [f"| {k} | {cell(v)} |" for k, v in where.items()]
@@ -65,6 +79,7 @@ def markdown(where, done):
         for m in c.measures:
             lines.append(f"| {cell(m['what'])} | {m['value']} {m['unit']} | {interval_text(m)} "
                          f"| {m.get('n', '')} |")
+    lines += hooked_table(done)
     lines += ["", "| check | expectation | result | detail |", "|-|-|-|-|"]
     for c in done:
         if c.skipped is not None:

@@ -2,6 +2,7 @@
 """The harness's own arithmetic and comparisons, on values whose answers are known."""
 import os
 import struct
+import sys
 import tempfile
 import unittest
 
@@ -10,7 +11,10 @@ import compare
 import plan
 import results
 import stats
-from check import Check, Setting
+from check import JOBS, Check, Setting
+
+sys.path.insert(0, JOBS)
+import profile_counts  # noqa: E402  pylint: disable=wrong-import-position
 
 
 def row(kernel, calls, grid=(1, 1, 1), block=(32, 1, 1), **more):
@@ -128,6 +132,20 @@ class Compare(unittest.TestCase):
         self.assertFalse(compare.covers(quality, 9, 90))
 
 
+class Profile(unittest.TestCase):
+    def test_what_is_counted(self):
+        shape = {"grid": [2, 1, 1], "block": [64, 1, 1]}
+        found = profile_counts.count([
+            {"cat": "kernel", "name": "f", "args": shape}, {"cat": "kernel", "name": "f",
+                                                           "args": shape},
+            {"cat": "gpu_memset", "name": "Memset"},
+            {"cat": "cuda_driver", "name": "cuLaunchKernel"},
+            {"cat": "cuda_runtime", "name": "cudaLaunchKernel"}, {"name": "no category"}])
+        self.assertEqual(found["kernels"], {"f": 2})
+        self.assertEqual(found["apis"], {"cuLaunchKernel": 1, "cudaLaunchKernel": 1})
+        self.assertEqual(found["shapes"], [["f", [2, 1, 1], [64, 1, 1], 2]])
+
+
 class Checks(unittest.TestCase):
     def test_a_step_by_the_profiler(self):
         profile = {"steps": 5, "kernels": {"a": 5, "b": 10}, "apis": {
@@ -135,8 +153,10 @@ class Checks(unittest.TestCase):
         self.assertEqual(checks.per_step(profile), {"kernels": 3, "graphs": 0, "by_api": 3})
         profile["apis"] = {"cudaGraphLaunch": 5}
         self.assertEqual(checks.per_step(profile), {"kernels": 0, "graphs": 1, "by_api": 0})
-        profile["apis"] = {}
         profile["kernels"]["b"] = 11
+        profile["apis"] = {"cudaLaunchKernelExC": 15}
+        self.assertEqual(checks.per_step(profile), {"kernels": 3, "graphs": 0, "by_api": 3})
+        profile["apis"] = {}
         self.assertRaises(Exception, checks.per_step, profile)
 
     def test_reasons_are_summed_up(self):
@@ -160,6 +180,8 @@ class Results(unittest.TestCase):
         check = Check("c", Setting("gbpf", "/nowhere", "/nowhere"))
         check.results = [("good", True, ""), ("bad", False, "a|b\nc")]
         check.measures = [{"what": "w", "value": 1.5, "unit": "×", "low": 1, "high": 2, "n": 3}]
+        check.notes = {"not hooked": {"libx: slow": [3, ["f"]]}, "hooked": {
+            "functions, files": [144, 2], "attach_s": 0.5, "stop_s": 0.1, "events": 600}}
         other = Check("d", check.setting)
         other.skipped = "no nvcc"
         return [check, other]
@@ -175,6 +197,7 @@ class Results(unittest.TestCase):
             self.assertEqual(sorted(os.listdir(d)), ["report.md", "results.json"])
         self.assertIn("| w | 1.5 × | 1 – 2 | 3 |", text)
         self.assertIn("| c | bad | **FAIL** | a\\|b c |", text)
+        self.assertIn("| c | [144, 2] | 0.5 | 0.1 | 600 | 3 libx: slow |", text)
         self.assertIn("| d | | skipped | no nvcc |", text)
         self.assertIn("1 passed, 1 failed, 1 skipped", text)
 

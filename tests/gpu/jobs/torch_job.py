@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """PyTorch at work: torch_job.py --mode mm64|mm4096|train|graph|triton --dir DIR (see gate.py)."""
 import argparse
-import collections
 import ctypes
 import hashlib
-import json
 import os
 import sys
 import tempfile
@@ -12,6 +10,7 @@ import tempfile
 import torch
 
 import gate
+import profile_counts
 
 WARM_UP = 30
 
@@ -63,22 +62,7 @@ class TorchJob:
                     self.step(idle)
             path = os.path.join(d, "trace.json")
             p.export_chrome_trace(path)
-            with open(path, encoding="utf-8", errors="replace") as f:
-                events = json.load(f)["traceEvents"]
-        kernels = collections.Counter()
-        shapes = collections.Counter()
-        apis = collections.Counter()
-        for e in events:
-            if e.get("cat") == "kernel":
-                a = e.get("args", {})
-                kernels[e["name"]] += 1
-                shapes[json.dumps([e["name"], a.get("grid"), a.get("block")])] += 1
-            elif e.get("cat") in ("cuda_runtime", "cuda_driver"):
-                apis[e["name"]] += 1
-        return {
-            "kernels": kernels, "apis": apis,
-            "shapes": [json.loads(k) + [n] for k, n in shapes.items()],
-        }
+            return profile_counts.read(path)
 
 
 class Matmul(TorchJob):
