@@ -17,6 +17,8 @@
 #include "model/builder.h"
 #include "probe/catalogue.h"
 
+#define SP 0x7000u /* a stack pointer; what is called from there has less */
+
 /* File ids of the functions that the tests call; deliberately not the catalogue's. */
 enum {
 	F_LAUNCH = 7, /* cuLaunchKernel */
@@ -206,6 +208,12 @@ static inline struct session *feed_finish(struct feed *f)
 {
 	assert_int_equal(session_builder_finish(f->b, READER_END_WHOLE, 0, &f->s), 0);
 	return f->s;
+}
+
+static inline const struct call *nth(const struct session *s, size_t i)
+{
+	assert_true(i < s->calls_count);
+	return &s->calls[i];
 }
 
 static inline void feed_stop(struct feed *f)

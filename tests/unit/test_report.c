@@ -1,63 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What the views print, on sessions whose numbers can be worked out by hand. */
-#include "feed.h"
-
-#include <stdio.h>
-
 #include "json_check.h"
-#include "report/row.h"
+#include "view.h"
 
-#define SP 0x7000u
 #define GOLDEN "tests/unit/golden/report.txt"
-
-/* Prints a view into a string that the caller frees. */
-static char *print_view(const struct session *s, struct report_options o)
-{
-	char err[1024] = "", *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	assert_non_null(out);
-	if (report_print(s, &o, out, err, sizeof(err)))
-		fail_msg("%s: %s", o.view, err);
-	fclose(out);
-	return text;
-}
-
-/* Field of a csv row (row 0 is the header); into buf. Quotes are not expected. */
-static const char *csv_field(const char *csv, size_t row, const char *key, char *buf, size_t size)
-{
-	const char *head = csv, *line = csv;
-	size_t column = 0, len;
-
-	while (strncmp(head, key, strlen(key)) || !strchr(",\n", head[strlen(key)])) {
-		len = strcspn(head, ",\n");
-		if (head[len] != ',')
-			fail_msg("no column %s", key);
-		head += len + 1;
-		column++;
-	}
-	for (size_t i = 0; i < row; i++) {
-		line = strchr(line, '\n');
-		assert_non_null(line);
-		line++;
-	}
-	for (size_t i = 0; i < column; i++)
-		line += strcspn(line, ",") + 1;
-	len = strcspn(line, ",\n");
-	snprintf(buf, size, "%.*s", (int)len, line);
-	return buf;
-}
-
-static void assert_field(const struct session *s, const char *view, size_t row, const char *key,
-			 const char *expected)
-{
-	struct report_options o = { .view = view, .format = REPORT_CSV, .names = REPORT_BASE };
-	char *csv = print_view(s, o), buf[256];
-
-	assert_string_equal(csv_field(csv, row, key, buf, sizeof(buf)), expected);
-	free(csv);
-}
 
 static void feed_first_process(struct feed *f)
 {
@@ -116,21 +62,6 @@ static struct session *golden_session(struct feed *f)
 	feed_first_process(f);
 	feed_second_process(f);
 	return feed_finish(f);
-}
-
-static char *read_file(const char *path)
-{
-	FILE *in = fopen(path, "r");
-	char *text = NULL;
-	size_t size = 0;
-	ssize_t got;
-
-	if (!in)
-		fail_msg("cannot open %s; tests run from the top of the tree", path);
-	got = getdelim(&text, &size, '\0', in);
-	fclose(in);
-	assert_true(got > 0);
-	return text;
 }
 
 static void append_view(const struct session *s, struct report_options o, FILE *out)
@@ -213,82 +144,6 @@ static void test_golden_by_hand(void **state)
 	assert_field(s, "summary", 1, "errors", "1");
 	assert_field(s, "summary", 1, "lost_events", "3");
 	feed_stop(&f);
-}
-
-static int64_t random_time(uint64_t *state)
-{
-	*state = *state * 6364136223846793005u + 1442695040888963407u;
-	return (int64_t)(*state >> 40) % 5000;
-}
-
-static int compare_times(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void test_percentiles(void **state)
-{
-	enum { MAX = 300 };
-	int64_t times[MAX], sorted[MAX];
-	uint64_t random = 1;
-
-	for (size_t n = 1; n <= MAX; n++) {
-		struct row r;
-
-		row_init(&r);
-		r.total = 0;
-		r.timed = n;
-		for (size_t i = 0; i < n; i++)
-			r.total += sorted[i] = times[i] = random_time(&random);
-		qsort(sorted, n, sizeof(*sorted), compare_times);
-		stats_fill(&r, times, n);
-		assert_int_equal(r.p50, sorted[(n * 50 + 99) / 100 - 1]);
-		assert_int_equal(r.p90, sorted[(n * 90 + 99) / 100 - 1]);
-		assert_int_equal(r.p99, sorted[(n * 99 + 99) / 100 - 1]);
-	}
-}
-
-static void test_known_statistics(void **state)
-{
-	int64_t times[] = { 9, 2, 5, 4, 12, 7, 8, 11, 9, 3, 7, 4, 12, 5, 4, 10, 9, 6, 9, 4 };
-	struct row r;
-
-	/* Sum 140, mean 7, squared deviations 178, of 19: 9.368, root 3.06. */
-	row_init(&r);
-	r.total = 140;
-	r.timed = 20;
-	stats_fill(&r, times, 20);
-	assert_int_equal(r.avg, 7);
-	assert_int_equal(r.stddev, 3);
-	assert_int_equal(r.p50, 7);
-	assert_int_equal(r.p90, 11);
-	assert_int_equal(r.p99, 12);
-	row_init(&r);
-	r.total = 5;
-	r.timed = 1;
-	stats_fill(&r, times, 1);
-	assert_int_equal(r.stddev, NA);
-	row_init(&r);
-	stats_fill(&r, times, 0);
-	assert_int_equal(r.avg, NA);
-	assert_int_equal(r.p50, NA);
-}
-
-/* Sorted, reversed and equal input must not take quadratic time, nor be wrong. */
-static void test_select_large(void **state)
-{
-	enum { N = 300000 };
-	int64_t *v = malloc(N * sizeof(*v));
-
-	assert_non_null(v);
-	for (int kind = 0; kind < 3; kind++) {
-		for (int64_t i = 0; i < N; i++)
-			v[i] = kind == 0 ? i : kind == 1 ? N - 1 - i : 42;
-		assert_int_equal(stats_select(v, N, 12345), kind == 2 ? 42 : 12345);
-	}
-	free(v);
 }
 
 /* Calls without a duration count as calls and stay out of the times. */
@@ -435,90 +290,6 @@ static void test_bad_options(void **state)
 	feed_stop(&f);
 }
 
-static bool is_clean(const char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 && *text != '\n' && *text != '\t')
-			return false;
-	return true;
-}
-
-static size_t lines_of(const char *text)
-{
-	size_t lines = 0;
-
-	for (; *text; text++)
-		lines += *text == '\n';
-	return lines;
-}
-
-/* Quotes, escapes, control bytes, invalid UTF-8, 8 KiB: in every view and format. */
-static void test_hostile_names(void **state)
-{
-	static const char *const names[] = {
-		"a\"b,c\\d\n\r\t\x1b[2Je\x07", "\xff\xfe\x80 bad", "\xe2\x80\xae reversed",
-		"=cmd|' /C calc'!A0", "a\tb", "_Z\xc3(", "",
-	};
-	char longest[8192];
-
-	memset(longest, 'k', sizeof(longest) - 1);
-	longest[sizeof(longest) - 1] = '\0';
-	for (size_t n = 0; n <= sizeof(names) / sizeof(names[0]); n++) {
-		const char *name = n < sizeof(names) / sizeof(names[0]) ? names[n] : longest;
-		struct feed f;
-		struct session *s;
-
-		feed_start(&f);
-		feed_window(&f, 1, 100000);
-		feed_process(&f, 1, RECORD_PROCESS_FORK, 100, 5000, name);
-		feed_thread(&f, 100, name);
-		feed_name(&f, 900, 0xabc, GBPF_NAME_GETTER, name);
-		feed_launch(&f, 1000, 1100, F_LAUNCH, SP, 0xabc, 1, 1);
-		feed_begin(&f, 2000, F_SYNC, SP);
-		s = feed_finish(&f);
-		for (size_t i = 0; report_view(i); i++) {
-			for (unsigned format = 0; format < 4; format++) {
-				struct report_options o = { .view = report_view(i)->name,
-							    .format = format, .width = 80,
-							    .file = name };
-				char *text = print_view(s, o);
-
-				assert_true(is_clean(text));
-				if (format == REPORT_JSON)
-					assert_true(json_check(text));
-				if (format == REPORT_TSV && !strcmp(o.view, "launch_sum"))
-					assert_int_equal(lines_of(text), 2);
-				free(text);
-			}
-		}
-		feed_stop(&f);
-	}
-}
-
-static void test_empty_session(void **state)
-{
-	struct feed f;
-	struct session *s;
-
-	feed_start(&f);
-	s = feed_finish(&f);
-	for (size_t i = 0; report_view(i); i++) {
-		for (unsigned format = 0; format < 4; format++) {
-			struct report_options o = { .view = report_view(i)->name, .format = format,
-						    .width = 80 };
-			char *text = print_view(s, o);
-
-			assert_true(*text);
-			if (format == REPORT_JSON)
-				assert_true(json_check(text));
-			free(text);
-		}
-	}
-	assert_field(s, "summary", 1, "launch_p50_ns", "");
-	assert_field(s, "summary", 1, "dispatch_pct", "");
-	feed_stop(&f);
-}
-
 /* In a process without return probes, no time is known, and none is made up. */
 static void test_entry_only_process(void **state)
 {
@@ -543,62 +314,11 @@ static void test_entry_only_process(void **state)
 	feed_stop(&f);
 }
 
-static void check_documented(const char *view, const char *key, const char *header, void *ctx)
-{
-	const char *docs = ctx, *section, *end, *at;
-	char heading[64], quoted[64];
-
-	snprintf(heading, sizeof(heading), "\n### %s\n", view);
-	snprintf(quoted, sizeof(quoted), "`%s`", key);
-	section = strstr(docs, heading);
-	if (!section)
-		fail_msg("docs/metrics.md has no section for %s", view);
-	end = strstr(section + 1, "\n##");
-	at = strstr(section, quoted);
-	if (!at || (end && at > end))
-		fail_msg("docs/metrics.md says nothing of %s in %s (%s)", key, view, header);
-}
-
-static void test_columns_are_documented(void **state)
-{
-	char *docs = read_file("docs/metrics.md");
-
-	report_each_column(check_documented, docs);
-	free(docs);
-}
-
-/* The contract: keys are snake_case, times end with _ns, sizes with bytes, shares with _pct. */
-static void check_key(const char *view, const char *key, const char *header, void *ctx)
-{
-	const struct column *c = column_find(view_find(view), key);
-	size_t len = strlen(key);
-
-	assert_true(strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_") == len);
-	if (c->unit == UNIT_NS)
-		assert_string_equal(key + len - 3, "_ns");
-	if (c->unit == UNIT_BYTES)
-		assert_string_equal(key + len - 5, "bytes");
-	if (c->unit == UNIT_PERCENT) {
-		assert_string_equal(key + len - 4, "_pct");
-		assert_non_null(strchr(header, '%'));
-	}
-	if (c->unit == UNIT_NS || c->unit == UNIT_BYTES)
-		assert_non_null(strchr(header, '('));
-}
-
-static void test_keys_name_their_unit(void **state)
-{
-	report_each_column(check_key, NULL);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_golden),
 		cmocka_unit_test(test_golden_by_hand),
-		cmocka_unit_test(test_percentiles),
-		cmocka_unit_test(test_known_statistics),
-		cmocka_unit_test(test_select_large),
 		cmocka_unit_test(test_unknown_durations),
 		cmocka_unit_test(test_blocked_since_before),
 		cmocka_unit_test(test_open_nested_time),
@@ -606,11 +326,7 @@ int main(void)
 		cmocka_unit_test(test_directions),
 		cmocka_unit_test(test_sort_and_top),
 		cmocka_unit_test(test_bad_options),
-		cmocka_unit_test(test_hostile_names),
-		cmocka_unit_test(test_empty_session),
 		cmocka_unit_test(test_entry_only_process),
-		cmocka_unit_test(test_columns_are_documented),
-		cmocka_unit_test(test_keys_name_their_unit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

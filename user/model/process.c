@@ -47,7 +47,8 @@ static int process_add(struct session_builder *b, uint32_t pid, int64_t start)
 	if (err)
 		return err;
 	s->processes[s->processes_count] = (struct session_process){
-		.pid = pid, .uid = UINT32_MAX, .start = start, .first = INT64_MIN, .last = INT64_MAX };
+		.pid = pid, .uid = UINT32_MAX, .start = start,
+		.first = INT64_MIN, .last = INT64_MAX };
 	s->processes_count++;
 	return 0;
 }
@@ -102,15 +103,18 @@ static int process_update(struct session_process *p, const struct record_process
 		p->last = r->ts;
 		p->exit_code = r->exit_code;
 	}
-	return replace_text(&p->comm, r->comm, newer) | replace_text(&p->cmdline, r->cmdline, newer) |
-	       replace_text(&p->exe, r->exe, newer) | replace_text(&p->container, r->container, newer);
+	return replace_text(&p->comm, r->comm, newer) |
+	       replace_text(&p->cmdline, r->cmdline, newer) |
+	       replace_text(&p->exe, r->exe, newer) |
+	       replace_text(&p->container, r->container, newer);
 }
 
 /* b->notes are sorted: the process a note may continue is the last one. */
 static int process_note(struct session_builder *b, const struct record_process *r)
 {
 	struct session *s = b->s;
-	struct session_process *p = s->processes_count ? &s->processes[s->processes_count - 1] : NULL;
+	size_t count = s->processes_count;
+	struct session_process *p = count ? &s->processes[count - 1] : NULL;
 	bool known_pid = p && p->pid == r->pid;
 	int64_t from = 0;
 	int err = 0;

@@ -42,7 +42,7 @@ struct call {
 	uint32_t thread;    /* index into threads */
 	uint32_t parent;    /* index into calls, CALL_NONE at the top */
 	uint32_t kernel;    /* index into kernels (launches), UINT32_MAX if none */
-	uint32_t args;	    /* index into what ARGS_LAUNCH, ARGS_CALL or POLL says; UINT32_MAX if none */
+	uint32_t args;	    /* index into what ARGS_LAUNCH, ARGS_CALL or POLL says, or UINT32_MAX */
 	int32_t ret;
 	uint16_t api;	    /* index into apis */
 	uint16_t flags;	    /* enum call_flags */

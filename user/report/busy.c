@@ -11,12 +11,16 @@ struct walk {
 	bool timed;
 };
 
+/* Sums of what damaged files claim can be of any size. */
+static void add(int64_t *sum, int64_t ns)
+{
+	if (__builtin_add_overflow(*sum, ns, sum))
+		*sum = ns < 0 ? INT64_MIN : INT64_MAX;
+}
+
 static void put(const struct walk *w, const struct call *c, int64_t ns)
 {
-	if (is_wait(w->s, c))
-		w->busy->waiting += ns;
-	else
-		w->busy->dispatch += ns;
+	add(is_wait(w->s, c) ? &w->busy->waiting : &w->busy->dispatch, ns);
 }
 
 static void walk_poll(struct walk *w, const struct call *c)
@@ -25,7 +29,7 @@ static void walk_poll(struct walk *w, const struct call *c)
 
 	if (outer && outer->flags & CALL_POLL)
 		return; /* inside a poll that is counted as a whole */
-	w->busy->waiting += c->end - c->begin;
+	add(&w->busy->waiting, c->end - c->begin);
 	w->poll_end = outer ? w->poll_end : c->end;
 }
 
@@ -50,8 +54,10 @@ static void walk_call(struct walk *w, const struct call *c, bool leading)
 			w->leading = c->end;
 		}
 	} else if (call_duration(c) >= 0) {
+		int64_t shared = (c->end < w->poll_end ? c->end : w->poll_end) - c->begin;
+
 		if (c->parent == CALL_NONE && c->begin < w->poll_end)
-			w->busy->waiting -= (c->end < w->poll_end ? c->end : w->poll_end) - c->begin;
+			add(&w->busy->waiting, -shared);
 		if (c->flags & CALL_POLL)
 			walk_poll(w, c);
 		else
@@ -66,7 +72,7 @@ void thread_busy(const struct session *s, const struct session_thread *t, struct
 {
 	const struct session_process *p = &s->processes[t->process];
 	struct walk w = { .s = s, .busy = out, .limit = p->last, .leading = p->first,
-			  .poll_end = INT64_MIN };
+			  .poll_end = 0 };
 	bool leading = true;
 
 	*out = (struct busy){ 0 };
@@ -85,4 +91,16 @@ void thread_busy(const struct session *s, const struct session_thread *t, struct
 		}
 	}
 	out->unknown = t->calls && !w.timed;
+	if (out->dispatch < 0)
+		out->dispatch = 0;
+	if (out->waiting < 0)
+		out->waiting = 0;
+}
+
+int64_t busy_elsewhere(const struct busy *b, int64_t wall)
+{
+	int64_t busy = b->dispatch;
+
+	add(&busy, b->waiting);
+	return wall > busy ? wall - busy : 0;
 }

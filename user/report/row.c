@@ -87,6 +87,8 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 	const struct sorting *sorting = ctx;
 	const struct column *c = sorting->by;
 	bool known_a = column_known(c, a), known_b = column_known(c, b);
+	int64_t x = c->type == COLUMN_TEXT ? 0 : column_int(c, a);
+	int64_t y = c->type == COLUMN_TEXT ? 0 : column_int(c, b);
 	int order = 0;
 
 	if (known_a != known_b)
@@ -96,7 +98,7 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 	else if (known_a && c->type == COLUMN_DIM3)
 		order = compare_dim3(column_dim3(c, a), column_dim3(c, b));
 	else if (known_a)
-		order = (column_int(c, a) > column_int(c, b)) - (column_int(c, a) < column_int(c, b));
+		order = (x > y) - (x < y);
 	if (order)
 		return sorting->descending ? -order : order;
 	return a < b ? -1 : a > b;

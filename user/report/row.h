@@ -20,7 +20,7 @@ struct row {
 	int64_t total, self, avg, min, p50, p90, p99, max, stddev;
 	int64_t first, first_at, ratio; /* ratio in 1/1000 */
 	int64_t listed_share, wall_share, rate;
-	int64_t bytes, bytes_avg, bytes_min, bytes_max, sized; /* sized: calls whose size is known */
+	int64_t bytes, bytes_avg, bytes_min, bytes_max, sized; /* sized: calls of known size */
 	int64_t grid[3], block[3]; /* [0] is NA where not known */
 	int64_t stream, object;
 	int64_t smem;
@@ -134,6 +134,7 @@ struct busy {
 	uint64_t calls, launches, graph_launches, errors;
 	bool unknown; /* there were calls, and none whose duration is known */
 };
+int64_t busy_elsewhere(const struct busy *b, int64_t wall); /* ns of wall that are left */
 void thread_busy(const struct session *s, const struct session_thread *t, struct busy *out);
 
 /* How many calls this entry stands for. */
@@ -150,7 +151,8 @@ struct grouping {
 	/* Does the call belong to the view, and to which row? */
 	bool (*key)(const struct session *s, const struct call *c, uint64_t key[GROUP_WORDS]);
 	void (*fill)(const struct report_ctx *ctx, const struct call *c, struct row *r); /* once */
-	void (*add)(const struct report_ctx *ctx, const struct call *c, struct row *r); /* or NULL */
+	/* For each call; or NULL. */
+	void (*add)(const struct report_ctx *ctx, const struct call *c, struct row *r);
 	/* Calls whose time stays out of the statistics; NULL: none. */
 	bool (*leave_out)(const struct call *c);
 	bool span; /* a poll is one wait of its whole span, and not its queries */

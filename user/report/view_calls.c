@@ -11,8 +11,8 @@
 	COLUMN(calls_key, calls_title, INT, NONE, calls_field),                                    \
 	TIME("avg_ns", "Avg", avg, avg), TIME("p50_ns", "Med", p50, avg),                          \
 	TIME("min_ns", "Min", min, avg), TIME("max_ns", "Max", max, avg),                          \
-	TIME_OPTIONAL("stddev_ns", "StdDev", stddev, avg), TIME_OPTIONAL("p90_ns", "p90", p90, avg), \
-	TIME("p99_ns", "p99", p99, avg)
+	TIME_OPTIONAL("stddev_ns", "StdDev", stddev, avg),                                         \
+	TIME_OPTIONAL("p90_ns", "p90", p90, avg), TIME("p99_ns", "p99", p99, avg)
 
 #define BASES                                                                                      \
 	"% listed: of this view's total, before --filter and --top. % wall, and rates: of the "    \
@@ -198,7 +198,7 @@ static const struct column columns_sync[] = {
 };
 
 const struct view view_sync = {
-	.about = { "sync_sum", "cuda_api_sync", "where threads waited: syncs, blocking copies, polls" },
+	.about = { "sync_sum", "cuda_api_sync", "waits: syncs, blocking copies, polls" },
 	.columns = columns_sync,
 	.sort = "-total_ns",
 	.bases = BASES,

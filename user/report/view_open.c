@@ -84,9 +84,9 @@ static const struct column columns_open[] = {
 };
 
 const struct view view_open = {
-	.about = { "open_sum", NULL, "calls that had not returned at the end, and each thread's last" },
+	.about = { "open_sum", NULL, "calls not returned at the end, and each thread's last" },
 	.columns = columns_open,
 	.sort = "-open_ns",
-	.bases = "Begun at: after the trace began. Open for: until the trace ended, and so at least.",
+	.bases = "Begun at: after the trace began. Open for: until the trace ended, so at least.",
 	.build = build_open,
 };

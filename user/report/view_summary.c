@@ -110,10 +110,7 @@ static void take_thread(const struct session *s, const struct session_thread *t,
 		return;
 	r->dispatch_share = share(b->dispatch, wall);
 	r->waiting_share = share(b->waiting, wall);
-	if (r->dispatch_share != NA)
-		r->elsewhere_share = 100000 - r->dispatch_share - r->waiting_share;
-	if (r->elsewhere_share != NA && r->elsewhere_share < 0)
-		r->elsewhere_share = 0;
+	r->elsewhere_share = share(busy_elsewhere(b, wall), wall);
 }
 
 /* The launching thread is the one with most launches; without any, with most calls. */
@@ -131,7 +128,9 @@ static void sum_threads(const struct session *s, struct row *r)
 		r->launches += (int64_t)b.launches;
 		r->graph_launches += (int64_t)b.graph_launches;
 		r->errors += (int64_t)b.errors;
-		if (launches < most_launches || (launches == most_launches && b.calls <= most_calls))
+		if (launches < most_launches)
+			continue;
+		if (launches == most_launches && b.calls <= most_calls)
 			continue;
 		most_launches = launches;
 		most_calls = b.calls;
@@ -241,10 +240,12 @@ static void print_launches(const struct report_ctx *c, const struct row *r, FILE
 static void print_thread(const struct report_ctx *c, const struct row *r, FILE *out)
 {
 	char name[128];
+	bool launching;
 
 	if (r->tid == NA)
 		return;
-	print_label(c, out, r->launches + r->graph_launches ? "Launching thread" : "Busiest thread");
+	launching = r->launches + r->graph_launches;
+	print_label(c, out, launching ? "Launching thread" : "Busiest thread");
 	fprintf(out, "%s (TID %" PRId64 "): ",
 		text_printable(r->thread ? r->thread : "no name", name, sizeof(name), 24), r->tid);
 	if (r->dispatch_share == NA)

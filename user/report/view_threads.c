@@ -14,7 +14,7 @@ static void fill_busy(struct row *r, const struct busy *b, int64_t wall)
 		return;
 	r->dispatch = b->dispatch;
 	r->waiting = b->waiting;
-	r->elsewhere = wall > b->dispatch + b->waiting ? wall - b->dispatch - b->waiting : 0;
+	r->elsewhere = busy_elsewhere(b, wall);
 	r->dispatch_share = share(r->dispatch, wall);
 	r->waiting_share = share(r->waiting, wall);
 	r->elsewhere_share = share(r->elsewhere, wall);
@@ -78,7 +78,8 @@ const struct view view_thread = {
 	.about = { "thread_sum", NULL, "each thread: dispatching, waiting, elsewhere" },
 	.columns = columns_thread,
 	.sort = "-calls",
-	.bases = "Wall: the time traced while the thread's process lived; shares and rates are of it.",
+	.bases = "Wall: the time traced while the thread's process lived; shares and rates are of "
+		 "it.",
 	.build = build_thread,
 };
 
@@ -119,8 +120,10 @@ static void add_busy(struct row *r, const struct busy *b)
 		r->dispatch = r->waiting = NA;
 		return;
 	}
-	r->dispatch += b->dispatch;
-	r->waiting += b->waiting;
+	if (__builtin_add_overflow(r->dispatch, b->dispatch, &r->dispatch))
+		r->dispatch = INT64_MAX;
+	if (__builtin_add_overflow(r->waiting, b->waiting, &r->waiting))
+		r->waiting = INT64_MAX;
 }
 
 static int build_proc(struct report_ctx *c)
