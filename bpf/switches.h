@@ -38,8 +38,12 @@ struct gbpf_pending {
 	__u64 name; /* GET_NAMED: the name asked for */
 };
 
-struct gbpf_copy_layout { /* offsets of fields in a structure that describes a copy */
-	__u16 to, from, width, height, depth, kind;
+/* Offsets of fields in a structure that describes a copy; 0: it has none. */
+struct gbpf_copy_layout {
+	__u16 width, height, depth;
+	__u16 from, to;		   /* the first of: host pointer, device pointer, array */
+	__u16 from_type, to_type;  /* CUmemorytype, which says which of them holds */
+	__u16 kind;		   /* cudaMemcpyKind */
 };
 
 /* Queries of one thread on one object, at one level (runtime or driver). */

@@ -40,6 +40,26 @@ static uint64_t call_bytes(const struct api *api, const struct gbpf_begin_call *
 	return api->element > 1 ? bytes * api->element : bytes;
 }
 
+/* CUmemorytype of both ends → cudaMemcpyKind; arrays are on the device. */
+static uint64_t kind_of_types(uint64_t types)
+{
+	enum { HOST = 1, UNIFIED = 4, DEFAULT_KIND = 4 };
+	uint32_t from = (uint32_t)types, to = (uint32_t)(types >> 32);
+
+	if (!from || !to || from >= UNIFIED || to >= UNIFIED)
+		return DEFAULT_KIND; /* the addresses say, not the call */
+	return (from == HOST ? 0 : 2) + (to == HOST ? 0 : 1);
+}
+
+static uint64_t call_kind(const struct api *api, const struct gbpf_begin_call *r)
+{
+	uint64_t kind = r->arg[GBPF_ARG_KIND];
+
+	if (api && (api->shape == GBPF_SHAPE_COPY2D || api->shape == GBPF_SHAPE_COPY3D))
+		return kind_of_types(kind);
+	return (uint32_t)kind; /* an enum: the upper half of its register is not its own */
+}
+
 static void decode_object(const struct gbpf_begin_object *r, struct event *e)
 {
 	const struct api *api = catalogue_get(e->api);
@@ -53,12 +73,14 @@ static void decode_object(const struct gbpf_begin_object *r, struct event *e)
 
 static void decode_call(const struct gbpf_begin_call *r, struct event *e)
 {
+	const struct api *api = catalogue_get(e->api);
+
 	e->args = EVENT_ARGS_CALL;
 	e->call.object = r->arg[GBPF_ARG_OBJECT];
 	e->call.stream = r->arg[GBPF_ARG_STREAM];
 	e->call.source = r->arg[GBPF_ARG_SOURCE];
-	e->call.kind = r->arg[GBPF_ARG_KIND];
-	e->call.bytes = call_bytes(catalogue_get(e->api), r);
+	e->call.kind = call_kind(api, r);
+	e->call.bytes = call_bytes(api, r);
 }
 
 static void decode_launch(const struct gbpf_begin_launch *r, struct event *e)
