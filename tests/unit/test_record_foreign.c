@@ -9,7 +9,7 @@
 
 #include "record/chunk.h"
 
-#define PART_MAX 4096
+#define PART_MAX 16384
 
 struct part {
 	uint8_t data[PART_MAX];
@@ -184,6 +184,32 @@ static void content_true(void **state)
 	free(text);
 }
 
+/* A kernel's name of so many bytes, all of them there. */
+static enum reader_end end_of_name(uint16_t len)
+{
+	static const char numbers[] = CONST("\1") CONST("\2") CONST("\1") CONST("\3");
+	uint8_t content[9000] = {0};
+	size_t at = sizeof(numbers) - 1;
+	struct outcome o;
+	struct part p;
+	char *text;
+
+	memcpy(content, numbers, at);
+	content[at + 1] = (uint8_t)len;
+	content[at + 2] = (uint8_t)(len >> 8);
+	put_file_header(&p, FORMAT_MAJOR, 0, 32);
+	put_plain(&p, RECORD_NAME, 1, content, at + 9 + len + 1);
+	o = read_part(&p, &text);
+	free(text);
+	return o.end;
+}
+
+static void longest_name(void **state)
+{
+	assert_int_equal(end_of_name(8191), READER_END_CUT);
+	assert_int_equal(end_of_name(8192), READER_END_DAMAGED);
+}
+
 static enum reader_end end_of(struct chunk c, const void *content)
 {
 	struct outcome o;
@@ -305,7 +331,7 @@ int main(void)
 		cmocka_unit_test(content_lies), cmocka_unit_test(content_true),
 		cmocka_unit_test(two_sizes),	cmocka_unit_test(compression_lies),
 		cmocka_unit_test(promises),	cmocka_unit_test(not_ours),
-		cmocka_unit_test(header_only),
+		cmocka_unit_test(header_only),	cmocka_unit_test(longest_name),
 	};
 
 	return cmocka_run_group_tests_name("record foreign", tests, NULL, NULL);
