@@ -27,4 +27,5 @@ demo:
 	$(Q)$(MAKE) all sim
 	$(Q)tools/demo
 
-tests-extra: $(if $(wildcard tests/sim/sim.mk),sim) $(if $(wildcard tests/fuzz/fuzz.mk),fuzz)
+tests-extra: $(if $(wildcard tests/sim/sim.mk),sim) $(if $(wildcard tests/fuzz/fuzz.mk),fuzz) \
+	$(if $(wildcard tests/integration/integration.mk),integration)
