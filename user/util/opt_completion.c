@@ -35,8 +35,11 @@ static void fish_quoted(const char *s, size_t len, FILE *out)
 static size_t first_sentence(const char *help)
 {
 	const char *end = strstr(help, ". ");
+	size_t len = strlen(help);
 
-	return end ? (size_t)(end - help) : strlen(help) - (help[0] && help[strlen(help) - 1] == '.');
+	if (end)
+		return (size_t)(end - help);
+	return len > 0 && help[len - 1] == '.' ? len - 1 : len;
 }
 
 static void put_choices(const struct opt *o, FILE *out)

@@ -77,7 +77,8 @@ void opt_print_man(const struct command *cmd, FILE *out, const char *version)
 		if (!o->hidden)
 			put_opt(o, out);
 	}
-	fputs(".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nPrint a summary of all this and exit.\n", out);
+	fputs(".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\n"
+	      "Print a summary of all this and exit.\n", out);
 	if (cmd->exit_status) {
 		fputs(".SH EXIT STATUS\n", out);
 		put_text(cmd->exit_status, out);

@@ -120,7 +120,8 @@ static struct shown show(const char *src, size_t left)
 	if (!ok)
 		r.consumed = 1;
 	for (size_t i = 0; i < r.consumed; i++)
-		snprintf(r.bytes + 4 * i, sizeof(r.bytes) - 4 * i, "\\x%02x", (unsigned char)src[i]);
+		snprintf(r.bytes + 4 * i, sizeof(r.bytes) - 4 * i, "\\x%02x",
+			 (unsigned char)src[i]);
 	r.len = r.columns = 4 * r.consumed;
 	return r;
 }
