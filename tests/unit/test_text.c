@@ -261,20 +261,23 @@ static void short_names_of_what_does_not_demangle(void **state)
 static void names_of_any_length(void **state)
 {
 	static const size_t lengths[] = {100, 1000, 4000, 8191, 8192, 8193, 100000};
+	static char mangled[100040];
 
 	for (size_t i = 0; i < COUNT(lengths); i++) {
 		size_t n = lengths[i];
-		char *mangled = malloc(n + 40), *name;
+		size_t at = (size_t)snprintf(mangled, sizeof(mangled), "_Z%zu", n);
+		char *name;
 
-		assert_non_null(mangled);
-		sprintf(mangled, "_Z%zu", n);
-		memset(mangled + strlen(mangled), 'x', n + 1);
-		sprintf(mangled + strlen("_Z") + snprintf(NULL, 0, "%zu", n) + n, "v");
+		memset(mangled + at, 'x', n);
+		memcpy(mangled + at + n, "v", 2);
 		name = text_demangle(mangled);
 		assert_non_null(name);
-		assert_true(!strcmp(name, mangled) || strlen(name) == n + 2);
+		/* libstdc++ takes names of up to 1023 bytes. */
+		if (at + n + 1 <= 1023)
+			assert_int_equal(strlen(name), n + 2);
+		else
+			assert_string_equal(name, mangled);
 		free(name);
-		free(mangled);
 	}
 }
 
