@@ -13,27 +13,26 @@
  * Makes room for need elements of size bytes in the malloc'ed array that the
  * pointer at array holds. 0 or -ENOMEM; what was there stays valid either way.
  */
-static inline int grow_array(void *array, size_t *cap, size_t need, size_t size)
+static inline int grow_array(void **array, size_t *cap, size_t need, size_t size)
 {
 	size_t want;
-	void *old, *moved;
+	void *moved;
 
-	if (need <= *cap)
+	if (*array && need <= *cap)
 		return 0;
 	want = *cap + *cap / 2 + 16;
 	if (want < need)
 		want = need;
 	if (want > SIZE_MAX / 2 / size)
 		return -ENOMEM;
-	memcpy(&old, array, sizeof(old));
-	moved = realloc(old, want * size);
+	moved = realloc(*array, want * size);
 	if (!moved)
 		return -ENOMEM;
-	memcpy(array, &moved, sizeof(moved));
+	*array = moved;
 	*cap = want;
 	return 0;
 }
 
-#define GROW(array, cap, need) grow_array(&(array), &(cap), (need), sizeof(*(array)))
+#define GROW(array, cap, need) grow_array((void **)&(array), &(cap), (need), sizeof(*(array)))
 
 #endif

@@ -28,7 +28,7 @@ static int map_enlarge(struct map *m)
 	if (!bigger.slots)
 		return -ENOMEM;
 	for (size_t i = 0; i < size; i++)
-		bigger.slots[i].value = MAP_NONE;
+		bigger.slots[i] = (struct map_slot){ .value = MAP_NONE };
 	for (size_t i = 0; m->slots && i <= m->mask; i++)
 		if (m->slots[i].value != MAP_NONE)
 			*map_slot(&bigger, m->slots[i].a, m->slots[i].b) = m->slots[i];

@@ -42,6 +42,11 @@ static int row_add(struct groups *gs, const struct call *c, const struct group_k
 	return 0;
 }
 
+static bool has_key(const struct groups *gs, uint32_t row, const struct group_key *key)
+{
+	return gs->keys && !memcmp(&gs->keys[row], key, sizeof(*key));
+}
+
 static int row_find(struct groups *gs, const struct call *c, const struct group_key *key,
 		    uint32_t *out)
 {
@@ -50,13 +55,13 @@ static int row_find(struct groups *gs, const struct call *c, const struct group_
 	int err;
 
 	*out = *recent;
-	if (*out < gs->ctx->rows.count && !memcmp(&gs->keys[*out], key, sizeof(*key)))
+	if (*out < gs->ctx->rows.count && has_key(gs, *out, key))
 		return 0;
 	for (attempt = 0;; attempt++) {
 		*out = map_get(&gs->index, hash, attempt);
 		if (*out == MAP_NONE)
 			break;
-		if (!memcmp(&gs->keys[*out], key, sizeof(*key))) {
+		if (has_key(gs, *out, key)) {
 			*recent = *out;
 			return 0;
 		}
