@@ -96,12 +96,19 @@ static __always_inline void name_handle(u64 pid_tgid, u64 cookie, u64 handle)
 }
 
 /*
- * The runtime launches by the address of a host function: user space finds its
- * symbol. Asked for once an address.
+ * The runtime launches by the address of a host function, whose symbol user
+ * space finds: asked for once an address. Programs built by CUDA 13 pass the
+ * driver's own handle instead, so asking here must not count as having read
+ * the name there.
  */
+static __always_inline u64 stub_key(u32 pid, u64 func)
+{
+	return name_key(pid, func) ^ 0xa5a5a5a5a5a5a5a5ULL;
+}
+
 static __noinline void name_ask(u64 pid_tgid, u64 cookie, u64 func)
 {
-	u64 key = name_key(pid_tgid >> 32, func);
+	u64 key = stub_key(pid_tgid >> 32, func);
 	struct gbpf_name *n = name_reserve(pid_tgid, cookie, func, func, GBPF_NAME_SHORT);
 
 	if (!n)
@@ -114,7 +121,7 @@ static __noinline void name_ask(u64 pid_tgid, u64 cookie, u64 func)
 
 static __always_inline void name_stub(u64 pid_tgid, u64 cookie, u64 func)
 {
-	u64 key = name_key(pid_tgid >> 32, func);
+	u64 key = stub_key(pid_tgid >> 32, func);
 
 	if (!name_known(name_set(key), key))
 		name_ask(pid_tgid, cookie, func);
