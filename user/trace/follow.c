@@ -44,6 +44,7 @@ static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *
 {
 	enum image_hint hint = image_hint(m->path);
 	struct image *image;
+	bool held;
 	int fd, err;
 
 	if (hint == HINT_DRIVER || hint == HINT_RUNTIME)
@@ -55,9 +56,14 @@ static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *
 	fd = maps_open(pid, m);
 	if (fd < 0)
 		return fd == -ENOMEM ? fd : 0; /* it went away meanwhile: nothing left to see */
+	/* asked while it still waits; afterwards it may be gone */
+	held = hint != HINT_NONE && !images_known(t->images, m->dev, m->ino) &&
+	       held_covers(t, pid, mapped);
 	err = images_add(t->images, fd, m->path, mapped, &image);
+	if (err == 1 && image)
+		image->held = held;
 	if (err == 1)
-		held_publish(t, pid, image, fd);
+		held_publish(t, image, fd);
 	close(fd);
 	/* embedded runtimes are many and normal: doctor lists them */
 	if (image && image->trouble && !image->told && image->kind != IMAGE_STATIC_RUNTIME) {
@@ -102,7 +108,7 @@ static int on_installed(const char *path, enum image_hint hint, void *ctx)
 		return 0; /* listed, but not to be opened: nobody can map it either */
 	err = images_add(t->images, fd, path, 0, &image);
 	if (err == 1)
-		held_publish(t, 0, image, fd);
+		held_publish(t, image, fd);
 	close(fd);
 	return err == -ENOMEM ? err : 0;
 }

@@ -106,12 +106,15 @@ static int on_linker(const struct mapping *m, void *ctx)
 	return covered;
 }
 
-void held_publish(struct tracer *t, uint32_t pid, struct image *image, int fd)
+bool held_covers(struct tracer *t, uint32_t pid, int64_t when)
 {
-	struct linker_search s = {t, pid, image ? image->mapped : 0};
+	struct linker_search s = {t, pid, when};
 
-	if (!t->hold || !image || !image->link)
-		return;
-	hold_publish(t->hold, image, fd);
-	image->held = image->mapped && maps_each(pid, on_linker, &s) == 1;
+	return t->hold && when && maps_each(pid, on_linker, &s) == 1;
+}
+
+void held_publish(struct tracer *t, const struct image *image, int fd)
+{
+	if (t->hold && image && image->link)
+		hold_publish(t->hold, image, fd);
 }

@@ -52,7 +52,7 @@ struct tracer {
 	struct name_layout layout;
 	struct stub_file stubs[STUB_FILES];
 	size_t stubs_count, stubs_next;
-	uint64_t bytes_written; /* once the file is closed */
+	uint64_t bytes_written, events_written; /* once the file is closed */
 	int error; /* the first failure of the file */
 };
 
@@ -75,8 +75,10 @@ void held_stop(struct tracer *t);
 /* A dynamic linker was mapped: wait in its processes, too. */
 bool held_linker(struct tracer *t, uint32_t pid, const struct mapping *m);
 bool held_wants_path(const struct tracer *t, const char *path);
-/* The file behind fd, mapped by pid (0: nobody yet): if it is probed, nobody need wait for it. */
-void held_publish(struct tracer *t, uint32_t pid, struct image *image, int fd);
+/* Would this process have waited for what it mapped then (ns; 0: not seen)? */
+bool held_covers(struct tracer *t, uint32_t pid, int64_t when);
+/* The file behind fd was looked at: if it is probed, nobody need wait for it. */
+void held_publish(struct tracer *t, const struct image *image, int fd);
 bool follow_wants_path(const char *path, void *ctx);
 
 /* processes.c */
