@@ -83,17 +83,38 @@ static int session_open(struct session **out, const char *path)
 	return err;
 }
 
-/* What the target paid: hits of the busiest thread are not known here, so all of them. */
-static void cost_print(const struct tracer_stats *stats)
+/* What the busiest thread paid: its calls, at what a hit was measured to cost here. ns. */
+static double cost_worst(const struct session *s, const struct tracer_stats *stats)
 {
+	double worst = 0, cost;
+	uint32_t i, k;
+
+	for (i = 0; i < s->threads_count; i++) {
+		const struct session_thread *t = &s->threads[i];
+
+		cost = 0;
+		for (k = t->first_call; k < t->first_call + t->calls; k++)
+			cost += (double)(s->calls[k].flags & CALL_ARGS_LAUNCH
+						 ? stats->cost.launch_ns
+						 : stats->cost.pair_ns);
+		if (cost > worst)
+			worst = cost;
+	}
+	return worst;
+}
+
+static void cost_print(const struct session *s, const struct tracer_stats *stats)
+{
+	double window = (double)(s->end - s->begin), share;
 	char each[32];
 
-	if (stats->cost.launch_ns)
-		printf("Probe cost: %s a call on this machine (%d function%s hooked in %zu "
-		       "file%s).\n",
-		       text_duration(stats->cost.launch_ns, each, sizeof(each)),
-		       (int)stats->functions_hooked, stats->functions_hooked == 1 ? "" : "s",
-		       stats->images_hooked, stats->images_hooked == 1 ? "" : "s");
+	if (!stats->cost.launch_ns || window <= 0)
+		return;
+	share = 100 * cost_worst(s, stats) / window;
+	printf("Tracing cost       about %.*f %% of the busiest thread's time (%s a launch, "
+	       "measured here)\n",
+	       share < 1 ? 2 : 1, share,
+	       text_duration(stats->cost.launch_ns, each, sizeof(each)));
 }
 
 void summary_print(const char *path, const struct tracer_stats *stats)
@@ -112,9 +133,9 @@ void summary_print(const char *path, const struct tracer_stats *stats)
 		return;
 	}
 	err = report_print(s, &o, stdout, why, sizeof(why));
-	session_free(s);
 	if (err)
 		err_report("%s", *why ? why : strerror(-err));
-	cost_print(stats);
-	printf("Recording: %s (%s)\n", path, text_bytes(stats->bytes_written, size, sizeof(size)));
+	cost_print(s, stats);
+	session_free(s);
+	printf("Recording          %s (%s)\n", path, text_bytes(stats->bytes_written, size, sizeof(size)));
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,8 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/pid.h"
+#include "cmd/rights.h"
 #include "cmd/summary.h"
 #include "target/target.h"
 #include "trace/child.h"
@@ -66,10 +70,15 @@ static const struct opt opts[] = {
 		 "call of these costs ten times as much."},
 	{.name = "quiet", .letter = 'q', .type = OPT_FLAG, FIELD(quiet),
 	 .help = "No status line and no summary; problems are still told."},
+	{.name = "entry-only", .type = OPT_FLAG, FIELD(entry_only),
+	 .help = "Use no return probes: calls and their arguments are recorded, durations and "
+		 "errors are not. For jobs that cancel threads (pthread_cancel) inside CUDA "
+		 "calls or throw through them: while such a call has a return probe, stack "
+		 "unwinding ends at it, so that destructors and cleanup handlers of its callers "
+		 "do not run. Where return probes could kill a process, this is chosen by "
+		 "itself."},
 	{.name = "rung", .type = OPT_CHOICE, .arg = "RUNG", .choices = rungs, FIELD(rung),
 	 .hidden = true, .help = "Attach in this way only."},
-	{.name = "entry-only", .type = OPT_FLAG, FIELD(entry_only), .hidden = true,
-	 .help = "Use no return probes, as on kernels where they are not safe."},
 	{0},
 };
 
@@ -105,31 +114,16 @@ static int usage(const char *why)
 
 static int pid_add(struct run *r, unsigned long number)
 {
-	uint32_t found[4];
-	size_t n;
+	uint32_t pid;
+	int status = pid_find(number, &pid);
 
-	if (!number || number > 4194304) {
-		err_report("%lu is not a process id", number);
-		return EXIT_USAGE;
-	}
-	n = process_resolve((uint32_t)number, found, 4);
-	if (!n) {
-		err_report("no process %lu; gbpf list shows those that use CUDA", number);
-		return EXIT_FAILED;
-	}
-	if (n > 1) {
-		err_report("%lu is the number of several processes in containers: host pids %u "
-			   "and %u%s; give the host's", number, found[0], found[1],
-			   n > 2 ? " among them" : "");
-		return EXIT_FAILED;
-	}
-	if (found[0] != number)
-		fprintf(stderr, "gbpf: %lu in its container is pid %u here\n", number, found[0]);
+	if (status)
+		return status;
 	if (r->pids_count == PIDS_MAX) {
 		err_report("more than %d process ids; use --cgroup or --all", PIDS_MAX);
 		return EXIT_USAGE;
 	}
-	r->pids[r->pids_count++] = found[0];
+	r->pids[r->pids_count++] = pid;
 	return 0;
 }
 
@@ -246,6 +240,7 @@ static int signals_take(struct run *r)
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write(2) */
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		return -errno;
 	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -288,6 +283,14 @@ static int64_t duration_of(const struct run *r)
 	return r->command ? 0 : 10 * SECOND;
 }
 
+/* A quarter second for the status line, or what is left. */
+static int64_t step_length(int64_t now, int64_t until)
+{
+	if (!until || until - now > SECOND / 4)
+		return SECOND / 4;
+	return until > now ? until - now : 0;
+}
+
 /* Records until the end that was asked for. 0, or -errno of the recording. */
 static int record(struct run *r)
 {
@@ -297,7 +300,8 @@ static int record(struct run *r)
 	int err;
 
 	for (;;) {
-		err = tracer_step(r->tracer, SECOND / 4, r->signals);
+		now = clock_now();
+		err = tracer_step(r->tracer, step_length(now, until), r->signals);
 		if (err)
 			return err;
 		signals_read(r);
@@ -319,6 +323,16 @@ static int record(struct run *r)
 	}
 }
 
+static int rights_drop(const struct run *r, enum rights_need need)
+{
+	struct rights rights = {
+		.perf_uprobes = r->tracer && probes_rung(tracer_probes(r->tracer)) == RUNG_SINGLE,
+		.command = r->command != NULL,
+	};
+
+	return rights_keep(need, &rights);
+}
+
 static int start(struct run *r)
 {
 	const char *path = r->options.output;
@@ -332,6 +346,8 @@ static int start(struct run *r)
 		return fail(r, strerror(-fd));
 	if (tracer_start(r->tracer, fd, why, sizeof(why)))
 		return fail(r, why);
+	if (rights_drop(r, RIGHTS_RECORD))
+		return fail(r, "cannot give up rights");
 	if (!r->command)
 		return 0;
 	err = child_go(&r->child);
@@ -339,6 +355,17 @@ static int start(struct run *r)
 		return 0;
 	err_report("cannot run %s: %s", r->command[0], strerror(-err));
 	return err == -ENOENT ? 127 : 126;
+}
+
+/* The file could not be written on: what fit is kept, if there is any call in it. */
+static int finish_early(struct run *r, const struct tracer_stats *stats, int why)
+{
+	if (stats->events_written && !output_commit(r->output))
+		err_report("the recording ended early: %s; %s holds the first %" PRIu64 " events",
+			   strerror(-why), r->options.output, stats->events_written);
+	else
+		err_report("the recording failed: %s", strerror(-why));
+	return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
 }
 
 /* Ends the recording; says what came of it. */
@@ -352,10 +379,8 @@ static int finish(struct run *r, int err)
 	tracer_stats(r->tracer, &stats); /* with what the last look into the rings brought */
 	if (!err)
 		err = stop_err;
-	if (err) {
-		err_report("the recording failed: %s", strerror(-err));
-		return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
-	}
+	if (err)
+		return finish_early(r, &stats, err);
 	if (!stats.cuda_seen && !stats.events) {
 		err_report("no CUDA call was seen, and no CUDA library in the target; nothing "
 			   "was written");
@@ -363,8 +388,8 @@ static int finish(struct run *r, int err)
 	}
 	err = output_commit(r->output);
 	if (err) {
-		err_report("cannot rename the recording to %s: %s", r->options.output,
-			   strerror(-err));
+		err_report("cannot rename the recording to %s: %s; it is %s.part",
+			   r->options.output, strerror(-err), r->options.output);
 		return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
 	}
 	if (!r->options.quiet)
@@ -372,14 +397,20 @@ static int finish(struct run *r, int err)
 	return EXIT_OK;
 }
 
-/* The command's own status is the answer, unless gbpf failed. */
+/* The command's own status is the answer, unless gbpf failed; it runs on without probes. */
 static int command_status(struct run *r, int status)
 {
-	if (!r->command || status == EXIT_GBPF_FAILED)
+	struct pollfd p = {.fd = r->signals, .events = POLLIN};
+
+	if (!r->command)
 		return status;
-	while (!child_ended(&r->child))
-		usleep(10000);
-	return child_exit_status(&r->child);
+	tracer_free(r->tracer);
+	r->tracer = NULL;
+	while (!child_ended(&r->child)) {
+		poll(&p, 1, 1000);
+		signals_read(r);
+	}
+	return status == EXIT_GBPF_FAILED ? status : child_exit_status(&r->child);
 }
 
 static int trace(struct run *r)
@@ -392,6 +423,8 @@ static int trace(struct run *r)
 		status = fail(r, "cannot take signals");
 	if (!status)
 		status = command_make(r);
+	if (!status && rights_drop(r, RIGHTS_ATTACH))
+		status = fail(r, "cannot give up rights");
 	if (!status)
 		status = tracer_make(r);
 	if (!status)
@@ -417,10 +450,11 @@ static int run_trace(const struct command *self, int argc, char **argv)
 		return status == OPT_HELP ? EXIT_OK : EXIT_USAGE;
 	r.command = first < argc ? argv + first : NULL;
 	r.command_line = join(argc, argv);
-	invoker_get(&r.invoker);
 	status_line_init(&r.status, r.options.quiet);
 	if (selection_parse(&r.selection, r.options.api, why, sizeof(why)))
 		status = usage(why);
+	else if (invoker_get(&r.invoker))
+		status = fail(&r, "SUDO_UID and SUDO_GID are not numbers; unset them or use sudo");
 	else
 		status = trace(&r);
 	tracer_free(r.tracer);
