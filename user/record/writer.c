@@ -18,6 +18,7 @@ struct writer {
 	int fd;
 	int err;	 /* the first failure; nothing is written any more after it */
 	uint64_t offset; /* end of the last whole chunk */
+	uint64_t written; /* events in whole chunks */
 
 	struct event *events; /* CHUNK_RECORDS_MAX */
 	size_t count;
@@ -214,7 +215,9 @@ static int put_events(struct writer *w)
 	c.count = (uint32_t)w->count;
 	c.raw = (uint32_t)events_encode(w->codec, w->events, w->count, w->raw);
 	w->count = 0;
-	return put_chunk(w, &c);
+	if (!put_chunk(w, &c))
+		w->written += c.count;
+	return w->err;
 }
 
 static int put_header(struct writer *w, int64_t realtime)
@@ -302,6 +305,11 @@ int writer_flush(struct writer *w)
 uint64_t writer_size(const struct writer *w)
 {
 	return w->offset;
+}
+
+uint64_t writer_written(const struct writer *w)
+{
+	return w->written;
 }
 
 static int put_index(struct writer *w)

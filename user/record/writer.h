@@ -39,6 +39,8 @@ int writer_flush(struct writer *w);
 
 /* Bytes written so far. */
 uint64_t writer_size(const struct writer *w);
+/* Events in them: those that a reader will find, whatever happens from here on. */
+uint64_t writer_written(const struct writer *w);
 
 /*
  * Flushes, writes the index and closes. The first error of the writer's life

@@ -41,6 +41,7 @@ static void in_child(int go, int failed, char *const argv[], const struct invoke
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	if (read(go, &byte, 1) != 1)
 		_exit(125); /* gbpf gave up */
 	err = become(who);
@@ -91,8 +92,11 @@ int child_go(struct child *c)
 	n = write(c->go, "", 1);
 	close(c->go);
 	c->go = -1;
-	if (n != 1)
-		return -EPIPE;
+	if (n != 1) { /* a signal ended it while it waited, as it would have the command */
+		while (!child_ended(c))
+			usleep(1000);
+		return 0;
+	}
 	do
 		n = read(c->failed, &err, sizeof(err));
 	while (n < 0 && errno == EINTR);

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <pwd.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,30 +20,40 @@ struct output {
 	struct invoker who;
 	int fd; /* holds the lock */
 	bool as_root; /* the invoker's own rights did not suffice */
-	bool committed;
+	bool committed, keep;
 };
 
-static uid_t number_of(const char *variable, uid_t otherwise)
+/* A number as sudo writes it, and nothing else. */
+static bool number_of(const char *variable, uint32_t *out)
 {
 	const char *text = getenv(variable);
 	unsigned long value;
 	char *end;
 
-	if (!text || !*text || geteuid())
-		return otherwise;
+	if (!text || *text < '0' || *text > '9')
+		return false;
 	errno = 0;
 	value = strtoul(text, &end, 10);
-	return errno || *end || value >= (uid_t)-1 ? otherwise : (uid_t)value;
+	*out = (uint32_t)value;
+	return !errno && !*end && value < UINT32_MAX;
 }
 
-void invoker_get(struct invoker *out)
+int invoker_get(struct invoker *out)
 {
 	const struct passwd *pw;
+	uint32_t uid, gid;
 
-	out->uid = number_of("SUDO_UID", getuid());
-	out->gid = (gid_t)number_of("SUDO_GID", (uid_t)getgid());
+	out->uid = getuid();
+	out->gid = getgid();
+	if (getenv("SUDO_UID") && !geteuid()) {
+		if (!number_of("SUDO_UID", &uid) || !number_of("SUDO_GID", &gid))
+			return -EINVAL; /* root's own rights would be more than was meant */
+		out->uid = uid;
+		out->gid = gid;
+	}
 	pw = getpwuid(out->uid);
 	snprintf(out->name, sizeof(out->name), "%s", pw ? pw->pw_name : "");
+	return 0;
 }
 
 /* File accesses of this thread are the invoker's until rights_back(). */
@@ -185,6 +196,7 @@ int output_commit(struct output *o)
 		err = -errno;
 	rights_back();
 	o->committed = !err;
+	o->keep = true; /* whole, if under another name: not to be thrown away */
 	return err;
 }
 
@@ -193,7 +205,7 @@ void output_free(struct output *o)
 	if (!o)
 		return;
 	if (o->fd >= 0) {
-		if (!o->committed) {
+		if (!o->keep) {
 			rights_of_invoker(o);
 			unlink(o->part);
 			rights_back();

@@ -18,7 +18,7 @@ struct invoker {
 	gid_t gid;
 	char name[64];
 };
-void invoker_get(struct invoker *out);
+int invoker_get(struct invoker *out); /* -EINVAL: sudo's variables hold no numbers */
 
 /*
  * Makes PATH.part. An unfinished one that nobody writes any more is kept as
@@ -28,7 +28,8 @@ void invoker_get(struct invoker *out);
 int output_open(struct output **out, const char *path, const struct invoker *who, char *why,
 		size_t size);
 int output_fd(const struct output *o); /* a duplicate of its own for the writer, or -errno */
-int output_commit(struct output *o);   /* PATH.part → PATH; -errno */
-void output_free(struct output *o);    /* removes PATH.part unless committed; NULL is accepted */
+int output_commit(struct output *o);   /* PATH.part → PATH; -errno: PATH.part stays */
+/* Removes PATH.part unless it was to be committed. NULL is accepted. */
+void output_free(struct output *o);
 
 #endif

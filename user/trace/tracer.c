@@ -257,6 +257,7 @@ int tracer_stop(struct tracer *t)
 	if (!err)
 		err = meta_end(t);
 	t->bytes_written = writer_size(t->writer);
+	t->events_written = writer_written(t->writer);
 	closed = writer_close(t->writer);
 	t->writer = NULL;
 	return err ? err : closed;
@@ -270,6 +271,7 @@ void tracer_stats(const struct tracer *t, struct tracer_stats *out)
 	memset(out, 0, sizeof(*out));
 	out->events = rings_stats(t->rings)->events;
 	out->bytes_written = t->writer ? writer_size(t->writer) : t->bytes_written;
+	out->events_written = t->writer ? writer_written(t->writer) : t->events_written;
 	out->lost = c->ring_full + c->state_full + rings_stats(t->rings)->malformed;
 	for (i = 0; i < images_count(t->images); i++) {
 		const struct image *image = images_get(t->images, i);

@@ -35,6 +35,7 @@ struct tracer_options {
 
 struct tracer_stats {
 	uint64_t events, bytes_written, lost;
+	uint64_t events_written; /* in the file for sure, whatever comes */
 	size_t images_hooked, functions_hooked;
 	double detach_s; /* how long tracer_free() is going to take, about */
 	uint32_t targets;    /* processes recorded so far */
