@@ -26,7 +26,7 @@ struct row {
 	int64_t smem;
 	int64_t wall, dispatch, waiting, elsewhere, dispatch_share, waiting_share, elsewhere_share;
 	int64_t begin, end, open, ago, exit_code;
-	int64_t lost, unnamed;
+	int64_t lost;
 	const char *top_api, *top_kernel, *thread;
 	int64_t top_api_share, top_kernel_launches, open_calls;
 	/* of the statistics: how many calls had a time, and how many a time of their own */

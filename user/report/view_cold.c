@@ -84,8 +84,14 @@ static int build_cold(struct report_ctx *c)
 	static const struct grouping kernels = { .key = key_kernel, .fill = fill_kernel,
 						 .add = add_cold_kernel,
 						 .leave_out = is_cold_kernel };
-	int err = build_part(c, &functions);
+	bool any = false;
+	int err;
 
+	for (size_t i = 0; i < c->s->calls_count && !any; i++)
+		any = c->s->calls[i].flags & CALL_COLD;
+	if (!any)
+		return 0;
+	err = build_part(c, &functions);
 	return err ? err : build_part(c, &kernels);
 }
 
