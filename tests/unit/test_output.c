@@ -87,15 +87,6 @@ static bool is_clean(const char *text)
 	return true;
 }
 
-static size_t lines_of(const char *text)
-{
-	size_t lines = 0;
-
-	for (; *text; text++)
-		lines += *text == '\n';
-	return lines;
-}
-
 /* Quotes, escapes, control bytes, invalid UTF-8, 8 KiB: in every view and format. */
 static void test_hostile_names(void **state)
 {

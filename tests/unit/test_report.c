@@ -253,7 +253,7 @@ static void test_sort_and_top(void **state)
 
 	assert_string_equal(csv_field(csv, 1, "name", buf, sizeof(buf)), "cuEventQuery");
 	assert_string_equal(csv_field(csv, 2, "name", buf, sizeof(buf)), "cuGraphLaunch");
-	assert_null(strchr(strchr(strchr(csv, '\n') + 1, '\n') + 1, '\n')[1] ? "more" : NULL);
+	assert_int_equal(lines_of(csv), 3); /* the header and two rows */
 	free(csv);
 	o.sort = "+calls";
 	csv = print_view(s, o);

@@ -12,7 +12,7 @@
 /* Prints a view into a string that the caller frees. */
 static inline char *print_view(const struct session *s, struct report_options o)
 {
-	char err[1024] = "", *text = NULL;
+	char err[1024] = "", *text = NULL, *copy;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
@@ -20,7 +20,10 @@ static inline char *print_view(const struct session *s, struct report_options o)
 	if (report_print(s, &o, out, err, sizeof(err)))
 		fail_msg("%s: %s", o.view, err);
 	fclose(out);
-	return text;
+	copy = strdup(text);
+	assert_non_null(copy);
+	free(text);
+	return copy;
 }
 
 /* Field of a csv row (row 0 is the header); into buf. Quotes are not expected. */
@@ -56,6 +59,15 @@ static inline void assert_field(const struct session *s, const char *view, size_
 
 	assert_string_equal(csv_field(csv, row, key, buf, sizeof(buf)), expected);
 	free(csv);
+}
+
+static inline size_t lines_of(const char *text)
+{
+	size_t lines = 0;
+
+	for (; *text; text++)
+		lines += *text == '\n';
+	return lines;
 }
 
 /* Whole file, malloc'ed; the paths of tests begin at the top of the tree. */
