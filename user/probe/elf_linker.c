@@ -29,17 +29,17 @@ static int matches(const struct elf *e, const Elf64_Sym *s, const char *name,
 int elf_exported(struct elf *e, const char *name, struct elf_symbol *out)
 {
 	Elf64_Sym symbols[CHUNK];
-	uint64_t at, i, count;
 	int err;
 
 	if (!e->dynsym.present)
 		return -ENOENT;
 	err = elf_load_strings(e, &e->dynsym.strings);
-	for (at = 0; !err && at < e->dynsym.count; at += CHUNK) {
-		count = e->dynsym.count - at < CHUNK ? e->dynsym.count - at : CHUNK;
+	for (uint64_t at = 0; !err && at < e->dynsym.count; at += CHUNK) {
+		uint64_t count = e->dynsym.count - at < CHUNK ? e->dynsym.count - at : CHUNK;
+
 		err = elf_read_exact(e, e->dynsym.offset + at * sizeof(Elf64_Sym), symbols,
 				     count * sizeof(Elf64_Sym));
-		for (i = 0; !err && i < count; i++)
+		for (uint64_t i = 0; i < count && !err; i++)
 			if (matches(e, &symbols[i], name, out))
 				return 0;
 	}
