@@ -122,6 +122,7 @@ void summary_print(const char *path, const struct tracer_stats *stats)
 	struct report_options o = {
 		.width = term_width(STDOUT_FILENO, 0),
 		.colour = term_colour(STDOUT_FILENO),
+		.brief = true,
 		.file = strcmp(path, "trace.gbpf") ? path : NULL,
 	};
 	char why[256] = "", size[32];

@@ -30,6 +30,7 @@ struct report_options {
 	enum report_timeunit timeunit; /* of tables; machines always get ns */
 	unsigned width;	  /* columns of the terminal, 0: do not cut */
 	bool colour;
+	bool brief;	  /* of the summary, its three most telling lines and the next command */
 	const char *file; /* what to name in a command to run next; NULL: the default file */
 };
 

@@ -274,11 +274,24 @@ static void print_tops(const struct report_ctx *c, const struct row *r, FILE *ou
 			text_printable(r->top_kernel, name, sizeof(name), room(c, 48)),
 			count_text(r->top_kernel_launches, n, sizeof(n)));
 	}
-	if (r->open_calls) {
-		print_label(c, out, "Still open");
-		fprintf(out, "%s had not returned when the trace ended\n",
-			count_text(r->open_calls, n, sizeof(n)));
-	}
+}
+
+static void print_open(const struct report_ctx *c, const struct row *r, FILE *out)
+{
+	char n[32];
+
+	if (!r->open_calls)
+		return;
+	print_label(c, out, "Still open");
+	fprintf(out, "%s had not returned when the trace ended\n",
+		count_text(r->open_calls, n, sizeof(n)));
+}
+
+static void print_gpu(const struct report_ctx *c, FILE *out)
+{
+	print_label(c, out, "GPU");
+	fputs("n/a: this is the CPU's side; kernel times and GPU idle time were not measured\n",
+	      out);
 }
 
 static const char *next_view(const struct row *r)
@@ -316,10 +329,11 @@ static void print_summary(const struct report_ctx *c, FILE *out)
 		if (r->calls) {
 			print_launches(c, r, out);
 			print_thread(c, r, out);
-			print_tops(c, r, out);
-			print_label(c, out, "GPU");
-			fputs("n/a: this is the CPU's side; kernel times and GPU idle time were "
-			      "not measured\n", out);
+			if (!c->o->brief)
+				print_tops(c, r, out);
+			print_open(c, r, out);
+			if (!c->o->brief)
+				print_gpu(c, out);
 		}
 		print_next(c, r, out);
 	}

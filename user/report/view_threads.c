@@ -94,6 +94,12 @@ static const char *process_notes(const struct session_process *p)
 	return NULL;
 }
 
+/* As a shell gives it: 128+n for the signal n. */
+static int64_t exit_status(int32_t wait_status)
+{
+	return wait_status & 0x7f ? 128 + (wait_status & 0x7f) : wait_status >> 8 & 0xff;
+}
+
 static void fill_proc(const struct session *s, const struct session_process *p, struct row *r)
 {
 	fill_process(p, r);
@@ -102,7 +108,7 @@ static void fill_proc(const struct session *s, const struct session_process *p, 
 	r->uid = p->uid != UINT32_MAX ? (int64_t)p->uid : NA;
 	r->begin = p->begun ? p->begun - s->begin : NA;
 	r->end = p->exited ? p->last - s->begin : NA;
-	r->exit_code = p->exited ? p->exit_code : NA;
+	r->exit_code = p->exited ? exit_status(p->exit_code) : NA;
 	r->state = p->exited ? "ended" : "running";
 	r->notes = process_notes(p);
 	r->wall = process_wall(s, p);
@@ -162,7 +168,7 @@ static const struct column columns_proc[] = {
 	COLUMN("errors", "Errors", INT, NONE, errors),
 	COLUMN_OPTIONAL("begin_ns", "Begun at", INT, NS, begin),
 	COLUMN_OPTIONAL("end_ns", "Ended at", INT, NS, end),
-	COLUMN_OPTIONAL("exit_code", "Wait status", INT, NONE, exit_code),
+	COLUMN_OPTIONAL("exit_code", "Exit status", INT, NONE, exit_code),
 	COLUMN("state", "State", TEXT, NONE, state),
 	COLUMN("pid", "PID", INT, ID, pid),
 	COLUMN_OPTIONAL("ppid", "Parent", INT, ID, ppid),
