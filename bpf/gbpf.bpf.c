@@ -59,7 +59,7 @@ struct {
 struct gbpf_switches sw;	  /* set by the loader, at any time */
 struct gbpf_counters counters;	  /* read by the loader */
 __u64 filter[GBPF_FILTER_WORDS];	  /* one bit a process id */
-__u8 name_offset[GBPF_MAX_IMAGE];	  /* of the name pointer in a handle; GBPF_NO_NAMES: unknown */
+__u8 name_offset[GBPF_MAX_IMAGE]; /* of the name pointer in a handle; GBPF_NO_NAMES: unknown */
 __u64 named[GBPF_NAMED_SLOTS];	  /* handles whose name was sent: two-way cache */
 __u32 name_generation[GBPF_NAME_GENERATIONS]; /* by process: bumped when modules go */
 const struct gbpf_pending no_pending;

@@ -76,7 +76,8 @@ static __noinline void poll_end(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
 	if (!s || !s->entered)
 		return; /* entered before the probes were there */
 	inside = now - s->entered;
-	if (s->count && (s->entered - s->last_end > POLL_GAP || s->entered - s->first > POLL_SEGMENT))
+	if (s->count && (s->entered - s->last_end > POLL_GAP ||
+			 s->entered - s->first > POLL_SEGMENT))
 		poll_send(s);
 	if (!s->count) {
 		s->object = s->entered_object;

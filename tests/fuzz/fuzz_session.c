@@ -87,8 +87,8 @@ static void take_notice(struct input *in, struct session_builder *b, unsigned ki
 	else if (kind == RECORD_PROCESS)
 		r.process = (struct record_process){ .ts = take_ts(in), .event = take(in, 1) & 7,
 			.pid = 1 + (take(in, 1) & 1), .flags = take(in, 1) & 3,
-			.start = (int64_t)(take(in, 3) << 20), .comm = text, .cmdline = text, .exe = text,
-			.container = text };
+			.start = (int64_t)(take(in, 3) << 20), .comm = text, .cmdline = text,
+			.exe = text, .container = text };
 	else if (kind == RECORD_WINDOW)
 		r.window = (struct record_window){ take_ts(in), take_ts(in) };
 	else if (kind == RECORD_SITE)

@@ -27,7 +27,8 @@ static inline char *print_view(const struct session *s, struct report_options o)
 }
 
 /* Field of a csv row (row 0 is the header); into buf. Quotes are not expected. */
-static inline const char *csv_field(const char *csv, size_t row, const char *key, char *buf, size_t size)
+static inline const char *csv_field(const char *csv, size_t row, const char *key, char *buf,
+				    size_t size)
 {
 	const char *head = csv, *line = csv;
 	size_t column = 0, len;
@@ -51,7 +52,8 @@ static inline const char *csv_field(const char *csv, size_t row, const char *key
 	return buf;
 }
 
-static inline void assert_field(const struct session *s, const char *view, size_t row, const char *key,
+static inline void assert_field(const struct session *s, const char *view, size_t row,
+				const char *key,
 			 const char *expected)
 {
 	struct report_options o = { .view = view, .format = REPORT_CSV, .names = REPORT_BASE };

@@ -138,5 +138,6 @@ void summary_print(const char *path, const struct tracer_stats *stats)
 		err_report("%s", *why ? why : strerror(-err));
 	cost_print(s, stats);
 	session_free(s);
-	printf("Recording          %s (%s)\n", path, text_bytes(stats->bytes_written, size, sizeof(size)));
+	printf("Recording          %s (%s)\n", path,
+	       text_bytes(stats->bytes_written, size, sizeof(size)));
 }

@@ -103,12 +103,13 @@ static int multi_attach(struct probes *p, const char *path, const struct probe_s
 			size_t count, struct probe_link *l)
 {
 	bool session = p->rung == RUNG_SESSION;
-	uint64_t *offsets = calloc(count, 2 * sizeof(*offsets)), *cookies = offsets + count;
+	uint64_t *offsets = calloc(count, 2 * sizeof(*offsets)), *cookies;
 	size_t i, n = 0;
 	int err;
 
 	if (!offsets)
 		return -ENOMEM;
+	cookies = offsets + count;
 	for (i = 0; i < count; i++) {
 		offsets[i] = sites[i].offset;
 		cookies[i] = cookie_of(&sites[i]);

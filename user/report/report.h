@@ -23,7 +23,7 @@ extern const char *const report_timeunit_words[];
 struct report_options {
 	const char *view;   /* a view's name or alias; NULL: summary */
 	enum report_format format;
-	const char *sort;   /* a column's key, + for ascending, - for descending before it, or NULL */
+	const char *sort;   /* a column's key, + (ascending) or - before it, or NULL */
 	uint64_t top;	    /* rows at most, 0: all */
 	const char *filter; /* docs/metrics.md has the grammar; NULL: everything */
 	enum report_names names; /* of kernels */

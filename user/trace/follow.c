@@ -113,8 +113,6 @@ static int on_installed(const char *path, enum image_hint hint, void *ctx)
 	return err == -ENOMEM ? err : 0;
 }
 
-extern char **environ;
-
 /* The command may have a runtime linked in, to be probed before it runs. */
 static int command_image(struct tracer *t)
 {

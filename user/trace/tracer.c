@@ -280,8 +280,10 @@ void tracer_stats(const struct tracer *t, struct tracer_stats *out)
 		out->functions_hooked += image->link ? image->hooked : 0;
 	}
 	/* measured: 87 ms an event on the last rung, 32 ms a link on the others */
-	out->detach_s = probes_rung(t->probes) == RUNG_SINGLE ? 0.174 * (double)out->functions_hooked
-							      : 0.032 * (double)out->images_hooked;
+	if (probes_rung(t->probes) == RUNG_SINGLE)
+		out->detach_s = 0.174 * (double)out->functions_hooked;
+	else
+		out->detach_s = 0.032 * (double)out->images_hooked;
 	out->targets = t->targets;
 	out->targets_alive = probes_any_wanted(t->probes);
 	out->cuda_seen = t->cuda_seen;
