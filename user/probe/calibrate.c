@@ -37,7 +37,16 @@ __asm__(".pushsection .text\n"
 	"	pop %rbp\n"
 	"	ret\n"
 	".size gbpf_calibration_target, . - gbpf_calibration_target\n"
+	".balign 16\n"
+	"gbpf_calibration_stepped:\n"
+	"	sub $24, %rsp\n"
+	"	xor %eax, %eax\n"
+	"	add $24, %rsp\n"
+	"	ret\n"
 	".popsection\n");
+
+/* The same with a first instruction that the kernel does not emulate. */
+long gbpf_calibration_stepped(void *, long, long, long, long, long, long, long, long);
 #else
 long __attribute__((noinline)) gbpf_calibration_target(void *a, long b, long c, long d, long e,
 						       long f, long g, long h, long i)
@@ -71,15 +80,20 @@ static int site_in_object(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 0;
 }
 
-int calibration_site(int *fd, uint64_t *offset)
+static int site_of(calibration_fn target, int *fd, uint64_t *offset)
 {
-	struct site_search s = {.address = (uintptr_t)gbpf_calibration_target};
+	struct site_search s = {.address = (uintptr_t)target};
 
 	if (!dl_iterate_phdr(site_in_object, &s))
 		return -ENOENT;
 	*offset = s.offset;
 	*fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	return *fd < 0 ? -errno : 0;
+}
+
+int calibration_site(int *fd, uint64_t *offset)
+{
+	return site_of(gbpf_calibration_target, fd, offset);
 }
 
 static int64_t now_ns(void)
@@ -91,9 +105,9 @@ static int64_t now_ns(void)
 }
 
 /* The quickest of several batches: what a hit costs when nothing disturbs. ns a call. */
-static double cost_of_calls(void)
+static double cost_of_calls(calibration_fn function)
 {
-	volatile calibration_fn target = gbpf_calibration_target;
+	volatile calibration_fn target = function;
 	static const char name[] = "gbpf_calibration";
 	const void *handle[2] = {NULL, name}; /* the name where the driver keeps it */
 	double best = 1e18;
@@ -118,51 +132,87 @@ static uint64_t cookie_of(unsigned shape)
 	       GBPF_COOKIE_ARG(GBPF_ARG_OBJECT, 1);
 }
 
-static int cost_of_shape(struct probes *p, unsigned shape, bool entry_only, double *out)
+static int cost_of_shape(struct probes *p, calibration_fn function, unsigned shape,
+			 bool entry_only, double *out)
 {
 	struct probe_site site = {.cookie = cookie_of(shape), .entry_only = entry_only};
 	struct probe_link *link;
 	int fd, err;
 
-	err = calibration_site(&fd, &site.offset);
+	err = site_of(function, &fd, &site.offset);
 	if (err)
 		return err;
 	err = probes_attach(p, fd, &site, 1, &link);
 	close(fd);
 	if (!err) {
-		*out = cost_of_calls();
+		*out = cost_of_calls(function);
 		probe_link_free(link);
 	}
 	return err;
 }
 
-int calibrate(struct probes *p, struct calibration *out)
+struct calibration_begun {
+	uint32_t mode;
+	bool wanted;
+};
+
+static struct calibration_begun calibration_begin(struct probes *p)
 {
 	struct gbpf_switches *sw = probes_switches(p);
-	uint32_t mode = sw->mode;
+	struct calibration_begun b = {sw->mode, probes_wanted(p, sw->self)};
+
+	if (sw->mode == GBPF_MODE_OFF)
+		sw->mode = GBPF_MODE_PIDS; /* else events of targets flow already: leave it */
+	probes_want(p, sw->self, true);
+	return b;
+}
+
+static void calibration_end(struct probes *p, const struct calibration_begun *b)
+{
+	struct gbpf_switches *sw = probes_switches(p);
+
+	probes_want(p, sw->self, b->wanted);
+	sw->mode = b->mode;
+}
+
+int calibrate(struct probes *p, struct calibration *out)
+{
+	const calibration_fn target = gbpf_calibration_target;
+	struct calibration_begun begun = calibration_begin(p);
 	double bare, begin, pair, launch;
-	bool wanted = probes_wanted(p, sw->self);
 	int err;
 
 	memset(out, 0, sizeof(*out));
-	if (mode == GBPF_MODE_OFF)
-		sw->mode = GBPF_MODE_PIDS; /* else events of targets flow already: leave it */
-	probes_want(p, sw->self, true);
 	probes_name_offset(p, GBPF_IMAGE_CALIBRATION, 8);
-	bare = cost_of_calls();
-	err = cost_of_shape(p, GBPF_SHAPE_OBJECT, true, &begin);
+	bare = cost_of_calls(target);
+	err = cost_of_shape(p, target, GBPF_SHAPE_OBJECT, true, &begin);
 	if (!err)
-		err = cost_of_shape(p, GBPF_SHAPE_OBJECT, false, &pair);
+		err = cost_of_shape(p, target, GBPF_SHAPE_OBJECT, false, &pair);
 	if (!err)
-		err = cost_of_shape(p, GBPF_SHAPE_LAUNCH, false, &launch);
-	probes_want(p, sw->self, wanted);
-	sw->mode = mode;
+		err = cost_of_shape(p, target, GBPF_SHAPE_LAUNCH, false, &launch);
+	calibration_end(p, &begun);
 	if (err)
 		return err;
 	out->begin_ns = (int64_t)(begin - bare + 0.5);
 	out->pair_ns = (int64_t)(pair - bare + 0.5);
 	out->launch_ns = (int64_t)(launch - bare + 0.5);
 	return 0;
+}
+
+int calibrate_stepped(struct probes *p, int64_t *begin_ns)
+{
+#if defined(__x86_64__)
+	struct calibration_begun begun = calibration_begin(p);
+	double bare = cost_of_calls(gbpf_calibration_stepped), begin;
+	int err = cost_of_shape(p, gbpf_calibration_stepped, GBPF_SHAPE_OBJECT, true, &begin);
+
+	calibration_end(p, &begun);
+	if (!err)
+		*begin_ns = (int64_t)(begin - bare + 0.5);
+	return err;
+#else
+	return -EOPNOTSUPP;
+#endif
 }
 
 /* Installs a filter that does not know the return probe's system call, as container engines do. */

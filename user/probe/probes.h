@@ -92,6 +92,11 @@ struct calibration {
 
 /* About 40 ms of work on a function of our own; leaves records of image 0 in the rings. */
 int calibrate(struct probes *p, struct calibration *out);
+/*
+ * The same for the entry of a function whose first instruction the kernel must
+ * single-step: why such functions are left alone. -EOPNOTSUPP but on x86-64.
+ */
+int calibrate_stepped(struct probes *p, int64_t *begin_ns);
 
 /*
  * Do return probes kill a process with a seccomp filter here (x86 kernels from

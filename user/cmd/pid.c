@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cmd/pid.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "cmd/cmd.h"
+#include "target/target.h"
+#include "util/err.h"
+
+#define PID_MOST 4194304 /* PID_MAX_LIMIT of linux/threads.h */
+
+int pid_find(unsigned long number, uint32_t *pid)
+{
+	uint32_t found[4];
+	size_t n;
+
+	if (!number || number > PID_MOST) {
+		err_report("%lu is not a process id", number);
+		return EXIT_USAGE;
+	}
+	n = process_resolve((uint32_t)number, found, 4);
+	if (!n) {
+		err_report("no process %lu; gbpf list shows those that use CUDA", number);
+		return EXIT_FAILED;
+	}
+	if (n > 1) {
+		err_report("%lu is the number of several processes in containers: host pids %u "
+			   "and %u%s; give the host's", number, found[0], found[1],
+			   n > 2 ? " among them" : "");
+		return EXIT_FAILED;
+	}
+	if (found[0] != number)
+		fprintf(stderr, "gbpf: %lu in its container is pid %u here\n", number, found[0]);
+	*pid = found[0];
+	return EXIT_OK;
+}
