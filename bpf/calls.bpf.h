@@ -113,9 +113,14 @@ static __always_inline u32 copy_pointer(u32 first, u32 type)
 
 static __noinline void copy_fields(u64 *arg, u64 desc, u32 which)
 {
-	const struct gbpf_copy_layout *l = &copy_layouts[which];
 	u32 *type = (u32 *)&arg[GBPF_ARG_KIND];
+	const struct gbpf_copy_layout *l;
 
+	/* verifiers before 6.13 cannot see that only a shape of copies comes here */
+	barrier_var(which);
+	if (which >= sizeof(copy_layouts) / sizeof(*copy_layouts))
+		return;
+	l = &copy_layouts[which];
 	copy_field(&arg[GBPF_ARG_BYTES], desc, l->width);
 	copy_field(&arg[GBPF_ARG_BYTES2], desc, l->height);
 	if (l->depth) {
