@@ -244,10 +244,12 @@ static __noinline void end_out(struct pt_regs *ctx, u64 pid_tgid, u64 cookie,
 				    const struct gbpf_pending *p)
 {
 	u64 now = bpf_ktime_get_ns();
-	struct gbpf_end_out *r = ring_reserve(sizeof(*r));
+	struct gbpf_end_out *r;
 	u64 out = 0;
 
 	bpf_probe_read_user(&out, 8, (void *)p->out);
+	/* looked at once, right here: Linux 6.1 takes a record looked at again for lost */
+	r = ring_reserve(sizeof(*r));
 	if (r) {
 		hdr_fill(&r->hdr, now, pid_tgid, PT_REGS_SP(ctx) - 8,
 			 COOKIE_TAG(cookie, GBPF_REC_END_OUT));
