@@ -183,10 +183,13 @@ static int single_attach(struct probes *p, const char *path, const struct probe_
 int probes_attach(struct probes *p, int fd, const struct probe_site *sites, size_t count,
 		  struct probe_link **out)
 {
-	struct probe_link *l = calloc(1, sizeof(*l));
+	struct probe_link *l;
 	char path[40];
 	int err;
 
+	if (!count)
+		return -EINVAL;
+	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
 	/* follows the descriptor to the very file, deleted or renamed meanwhile */

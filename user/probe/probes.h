@@ -76,7 +76,8 @@ struct probe_link;
 /*
  * Attaches to count sites of the file behind fd: one link (or two) on the
  * upper rungs, a perf event a site and end on the last. Nothing stays if it
- * fails. Takes about 6 ms on the upper rungs, not stopping anybody.
+ * fails (-EINVAL: no sites, or one outside the file). Takes about 6 ms on the
+ * upper rungs, not stopping anybody.
  */
 int probes_attach(struct probes *p, int fd, const struct probe_site *sites, size_t count,
 		  struct probe_link **out);
