@@ -40,6 +40,14 @@ bool follow_wants_path(const char *path, void *ctx)
 	return image_hint(path) != HINT_NONE || runtime_wanted(t) || held_wants_path(t, path);
 }
 
+/* Told once: rights are as they are for all. */
+static void denied(struct tracer *t, uint32_t pid)
+{
+	if (!t->denied && t->begin)
+		tracer_tell(t, FOLLOW_DENIED, pid);
+	t->denied = pid;
+}
+
 static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *m, int64_t mapped)
 {
 	enum image_hint hint = image_hint(m->path);
@@ -54,6 +62,8 @@ static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *
 	if (hint == HINT_NONE ? !runtime_wanted(t) : !hint_wanted(t, hint))
 		return 0;
 	fd = maps_open(pid, m);
+	if (fd == -EACCES || fd == -EPERM)
+		denied(t, pid);
 	if (fd < 0)
 		return fd == -ENOMEM ? fd : 0; /* it went away meanwhile: nothing left to see */
 	/* asked while it still waits; afterwards it may be gone */
@@ -90,6 +100,8 @@ int follow_process_images(struct tracer *t, uint32_t pid)
 	struct consider c = {t, pid};
 	int err = maps_each(pid, on_mapping, &c);
 
+	if (err == -EACCES)
+		denied(t, pid);
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -178,6 +190,17 @@ static int target_tree(struct tracer *t, uint32_t root)
 	return err == -ESRCH ? 0 : err;
 }
 
+/* One that was asked for and may not be looked into is no use to record. */
+static int target_named(struct tracer *t, uint32_t pid, char *why, size_t size)
+{
+	int err = target_tree(t, pid);
+
+	if (err || !t->denied)
+		return err;
+	snprintf(why, size, FOLLOW_DENIED, t->denied);
+	return -EACCES;
+}
+
 static int on_any_process(uint32_t pid, void *ctx)
 {
 	struct tracer *t = ctx;
@@ -231,14 +254,15 @@ int follow_targets(struct tracer *t, char *why, size_t size)
 		return cgroup_switch(t, t->options.cgroup, why, size);
 	sw->mode = GBPF_MODE_PIDS;
 	for (i = 0; !err && i < t->options.pids_count; i++)
-		err = target_tree(t, t->options.pids[i]);
+		err = target_named(t, t->options.pids[i], why, size);
 	return err;
 }
 
 static bool notice_wanted(const struct tracer *t, uint32_t pid)
 {
+	/* one that has ended since has no bit any more, but did map it */
 	return probes_switches((struct probes *)t->probes)->mode != GBPF_MODE_PIDS ||
-	       probes_wanted(t->probes, pid);
+	       probes_wanted(t->probes, pid) || idset_has(&t->processes, pid);
 }
 
 static int on_notice(const struct watch_notice *n, void *ctx)

@@ -184,6 +184,8 @@ int tracer_start(struct tracer *t, int fd, char *why, size_t size)
 		err = follow_installed(t);
 	t->begin = t->round_at = tracer_now();
 	t->next_tick = t->begin + TICK_NS;
+	if (t->denied && !err)
+		tracer_tell(t, FOLLOW_DENIED, t->denied);
 	if (!err)
 		err = calibrate(t->probes, &t->cost); /* after attaching: events come already */
 	if (err && !*why)
@@ -246,6 +248,8 @@ int tracer_stop(struct tracer *t)
 	int err = t->error, n, closed;
 
 	t->end = tracer_now();
+	if (!t->cuda_seen)
+		follow_notices(t); /* by one that has ended since, perhaps */
 	/* the recording ends here; taking probes away can take long on the last rung */
 	probes_switches(t->probes)->mode = GBPF_MODE_OFF;
 	held_stop(t);
