@@ -150,7 +150,7 @@ static int run_doctor(const struct command *self, int argc, char **argv)
 
 static const struct opt_example examples[] = {
 	{"sudo gbpf doctor", "What this machine offers, what is missing, and what a call costs."},
-	{"sudo gbpf doctor -p 4242", "What would be hooked in a process, and how it would feel it."},
+	{"sudo gbpf doctor -p 4242", "What would be hooked in a process, and at what cost."},
 	{"sudo gbpf doctor -p 4242 --api runtime -v", "Each function by name, libcudart's too."},
 	{"gbpf doctor -f json", "For a program; without root it says which rights are missing."},
 	{0},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which rights this process has, and what each is for; docs/rights.md is how that was found. */
+#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +13,8 @@ static const struct doctor_capability table[DOCTOR_CAPABILITIES] = {
 	{CAP_BPF, "CAP_BPF", "to load programs into the kernel", true, true, 0, 0},
 	{CAP_PERFMON, "CAP_PERFMON", "to attach them, and to be told of mappings", true, true, 0,
 	 0},
-	{CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "to attach by perf_event, the last rung", false, false, 0,
-	 0},
+	{CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "to attach by perf_event, on some kernels", false, false,
+	 0, 0},
 	{CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "for processes of other users", false, false, 0, 0},
 	{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
 	 "for libraries in directories closed to you, and for deleted ones", false, false, 0, 0},
@@ -26,6 +27,18 @@ static bool effective(cap_t set, int value)
 	cap_flag_value_t flag = CAP_CLEAR;
 
 	return set && !cap_get_flag(set, value, CAP_EFFECTIVE, &flag) && flag == CAP_SET;
+}
+
+static bool denied(const struct doctor_rung *r)
+{
+	return r->error == -EPERM || r->error == -EACCES;
+}
+
+/* The kernel does not know the others, and wants more rights for the last. */
+static bool only_last_rung_denied(const struct doctor *d)
+{
+	return denied(&d->rungs[2]) && !denied(&d->rungs[0]) && !denied(&d->rungs[1]) &&
+	       !d->probes;
 }
 
 static void read_capabilities(struct doctor *d)
@@ -41,8 +54,7 @@ static void read_capabilities(struct doctor *d)
 		c->itself = effective(set, c->value);
 		c->held = c->itself || (admin && c->covered_by_admin);
 		if (c->value == CAP_SYS_ADMIN)
-			c->needed = d->options->rung == RUNG_SINGLE ||
-				    (d->probes && probes_rung(d->probes) == RUNG_SINGLE);
+			c->needed = only_last_rung_denied(d);
 	}
 	cap_free(set);
 }

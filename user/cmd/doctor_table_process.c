@@ -78,17 +78,23 @@ static void print_functions(const struct image *i)
 	}
 }
 
-static void print_hooked(const struct doctor_image *i)
+static bool is_runtime(const struct image *i)
+{
+	return i->kind == IMAGE_RUNTIME || i->kind == IMAGE_STATIC_RUNTIME;
+}
+
+static void print_hooked(const struct doctor *d, const struct doctor_image *i)
 {
 	struct doctor_reason reasons[REASONS];
 	size_t n = doctor_reasons(i->asked, reasons, REASONS), k, not_hooked = 0;
 	size_t more = i->all ? i->all->hooked - i->asked->hooked : 0;
+	bool runtime = is_runtime(i->asked) && !selection_wants_library(d->selection, API_RUNTIME);
 	char text[512];
 
 	for (k = 0; k < n; k++)
 		not_hooked += reasons[k].count;
 	if (i->trouble[0])
-		snprintf(text, sizeof(text), "none: %s", i->trouble);
+		snprintf(text, sizeof(text), "%s%s", i->not_asked ? "" : "none: ", i->trouble);
 	else
 		snprintf(text, sizeof(text), "%zu of %zu function%s asked for", i->asked->hooked,
 			 i->asked->sites_count, i->asked->sites_count == 1 ? "" : "s");
@@ -104,8 +110,7 @@ static void print_hooked(const struct doctor_image *i)
 	}
 	if (more) {
 		snprintf(text, sizeof(text), "%zu more with --api %s", more,
-			 i->asked->kind == IMAGE_RUNTIME || i->asked->kind == IMAGE_STATIC_RUNTIME
-				 ? "runtime or all" : "all");
+			 runtime ? "runtime or all" : "all");
 		doctor_line(0, "  not asked for", text);
 	}
 }
@@ -117,7 +122,8 @@ static void print_image(const struct doctor *d, const struct doctor_image *i)
 	text_printable(i->path, path, sizeof(path), 0);
 	snprintf(text, sizeof(text), "%s%s", path, i->deleted ? " (deleted)" : "");
 	doctor_line_long(doctor_kind_name(i), text);
-	snprintf(text, sizeof(text), "device %u:%u, inode %" PRIu64, major(i->dev), minor(i->dev), i->ino);
+	snprintf(text, sizeof(text), "device %u:%u, inode %" PRIu64, major(i->dev), minor(i->dev),
+		 i->ino);
 	if (i->asked) {
 		char version[64];
 
@@ -134,7 +140,7 @@ static void print_image(const struct doctor *d, const struct doctor_image *i)
 		doctor_line(CHECK_NO, "  hooked", text);
 		return;
 	}
-	print_hooked(i);
+	print_hooked(d, i);
 	if (i->foreign) {
 		snprintf(text, sizeof(text), "%d of these functions are probed already, by "
 					     "another tracer or another gbpf; both get their calls "
@@ -195,7 +201,8 @@ static void print_rate(const struct doctor *d)
 		doctor_line(CHECK_NOT_TRIED, "calls now", text);
 		return;
 	}
-	snprintf(text, sizeof(text), "%s/s, of them %s/s launches, by %u thread%s, seen for %.1f s",
+	snprintf(text, sizeof(text),
+		 "%s/s, of them %s/s launch calls, by %u thread%s, seen for %.1f s",
 		 text_count((uint64_t)((double)r->calls / seconds + 0.5), a, sizeof(a)),
 		 text_count((uint64_t)((double)r->launches / seconds + 0.5), b, sizeof(b)),
 		 r->threads, r->threads == 1 ? "" : "s", seconds);
