@@ -110,7 +110,19 @@ static inline int rig_on_process(void *ctx, const struct gbpf_process *p)
 	return 0;
 }
 
-/* Reads all there is; what was read before is forgotten. */
+static inline int rig_compare(const void *a, const void *b)
+{
+	const struct event *x = a, *y = b;
+
+	if (x->ts != y->ts)
+		return x->ts < y->ts ? -1 : 1;
+	return (x->kind == EVENT_END) - (y->kind == EVENT_END);
+}
+
+/*
+ * Reads all there is; what was read before is forgotten. In the order of time: rings
+ * are by CPU, and a thread may move between them.
+ */
 static inline void rig_read(struct rig *g)
 {
 	int n;
@@ -121,13 +133,14 @@ static inline void rig_read(struct rig *g)
 		if (n < 0)
 			fail_msg("rings: %s", strerror(-n));
 	} while (n);
+	qsort(g->events, g->count, sizeof(*g->events), rig_compare);
 	assert_int_equal(rings_stats(g->r)->malformed, 0);
 	assert_int_equal(probes_counters(g->p)->ring_full, 0);
 }
 
 /* ---- rungs ---- */
 
-/* The rungs that kernels of this version have had; older ones may have less, none fewer. */
+/* The first rung that kernels of this version must have; those after it they have as well. */
 static inline enum rung rig_first_rung(void)
 {
 	unsigned major = 0, minor = 0;
