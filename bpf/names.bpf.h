@@ -69,6 +69,10 @@ static __noinline bool name_send(u64 pid_tgid, u64 cookie, u64 handle, u64 where
 			return false;
 		len = bpf_probe_read_user_str(n->name, GBPF_NAME_LONG, (void *)where);
 	}
+	if (!len) { /* an empty string, as Linux 6.12 and older ones count it */
+		n->name[0] = '\0';
+		len = 1;
+	}
 	n->len = len;
 	n->source = len > 0 ? source : GBPF_NAME_FAULT;
 	ring_submit(n);
