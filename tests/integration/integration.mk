@@ -11,3 +11,5 @@ $(BUILD)/tests/integration/%: $(BUILD)/obj/tests/integration/%.o $(BUILD)/libgbp
 
 .PHONY: integration
 integration: $(INTEGRATION_BINS)
+
+-include $(INTEGRATION_SRCS:%.c=$(BUILD)/obj/%.d)
