@@ -76,7 +76,7 @@ static int layout_search(uint32_t pid, uint64_t handle, const char *name)
 	if (n <= 0)
 		return -EFAULT; /* the process has ended, or the handle is gone: nothing learnt */
 	for (i = 0; i < (size_t)n / sizeof(*words); i++)
-		if (target_string(pid, words[i], text, sizeof(text)) >= (ssize_t)len &&
+		if (target_string(pid, words[i], text, sizeof(text)) == (ssize_t)len &&
 		    !strncmp(text, name, len))
 			return (int)(8 * i);
 	return -ENOENT;
