@@ -172,7 +172,7 @@ def test_functions_that_would_be_stepped(tmp_path):
     assert found["trouble"] == "hooked" and "--allow-slow-probes" in driver["trouble"]
     assert not found["process"]["rate"]["measured"]
     assert re.search(rf"not hooked +{len(driver['not_hooked'])} functions, such as cu", text)
-    assert re.search(r"^ +cuLaunchKernel +not hooked: .*\bsub\b", text, re.M)
+    assert re.search(r"^ +cuLaunchKernel: not hooked, .*\bsub\b", text, re.M)
 
 
 @pytest.mark.parametrize("stripped", [False, True])
@@ -290,6 +290,29 @@ def test_no_cuda_and_no_process():
     done = gbpf.gbpf("doctor", "-p", process.pid)
     assert done.returncode == 1 and done.stdout == ""
     assert re.fullmatch(rf"gbpf: no process {process.pid}; .*\n", done.stderr)
+
+
+def test_a_process_that_ends_meanwhile(tmp_path):
+    shutil.copytree(gbpf.SIM / "lib", tmp_path / "lib")
+    lib = tmp_path / "lib/libcuda.so.1"
+    with gbpf.job(tmp_path, *STEADY, "--lib", lib.parent) as job:
+        gbpf.wait_until(lambda: str(lib) in pathlib.Path(f"/proc/{job.pid}/maps").read_text())
+        command = [gbpf.GBPF, "doctor", "-f", "json", "-p", str(job.pid)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+            gbpf.wait_until(lambda: probed(lib) or running.poll() is not None)
+            job.terminate()
+            found = json.loads(running.stdout.read())
+    assert running.returncode == 0 and not found["process"]["rate"]["measured"]
+    assert found["process"]["rate"]["why_not"] == "the process ended meanwhile"
+
+
+def probed(lib):
+    """Does a function of the library hold a breakpoint in memory?"""
+    offset = file_offset(lib)(exports(lib)["cuLaunchKernel"])
+    page = offset & -mmap.PAGESIZE
+    with open(lib, "rb") as file, mmap.mmap(file.fileno(), mmap.PAGESIZE, mmap.MAP_PRIVATE,
+                                            mmap.PROT_READ | mmap.PROT_EXEC, offset=page) as memory:
+        return memory[offset - page] == 0xCC
 
 
 def test_a_launcher(tmp_path):

@@ -83,12 +83,8 @@ const char *doctor_why(int error);
 
 /* doctor_rights.c: fills d->capabilities and adds what else stands in the way. */
 void doctor_rights(struct doctor *d);
-/*
- * " CAP_… is missing", for what a process maps: of another user or not, deleted
- * or not. "" if no right is missing.
- */
-const char *doctor_missing(const struct doctor *d, bool other_user, bool deleted, char *buf,
-			   size_t size);
+/* " CAP_… is missing": those of these (ends with -1) that are not held. "" if all are. */
+const char *doctor_missing(const struct doctor *d, const int *wanted, char *buf, size_t size);
 struct doctor_check *doctor_check_add(struct doctor *d, const char *key, const char *name,
 				      bool needed);
 void doctor_check_set(struct doctor_check *c, enum doctor_result result, const char *format, ...)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <unistd.h>
 
 #include "cmd/doctor.h"
@@ -86,18 +87,21 @@ static int foreign_probes(const struct image *i, int fd)
 	return found;
 }
 
-static bool other_user(const struct doctor_process *p)
-{
-	return p->info.uid != geteuid();
-}
-
 /* What is not found by its path can be opened through map_files, with more rights. */
 static void open_trouble(const struct look *l, struct doctor_image *i, int error)
 {
 	bool gone = i->deleted || error == -ESTALE || error == -ENOENT;
+	int wanted[4], n = 0;
 	char missing[120];
 
-	doctor_missing(l->d, other_user(l->p), gone, missing, sizeof(missing));
+	if (l->p->info.uid != geteuid()) {
+		wanted[n++] = CAP_SYS_PTRACE;
+		wanted[n++] = CAP_DAC_READ_SEARCH;
+	}
+	if (gone)
+		wanted[n++] = CAP_CHECKPOINT_RESTORE;
+	wanted[n] = -1;
+	doctor_missing(l->d, wanted, missing, sizeof(missing));
 	snprintf(i->trouble, sizeof(i->trouble), "its file %s%s%s",
 		 gone ? "was deleted or replaced, and cannot be read" : "cannot be read",
 		 missing[0] ? ":" : "", missing);

@@ -177,6 +177,14 @@ static const char *reason_not_to(const struct doctor *d)
 	return NULL;
 }
 
+static bool ended(const struct doctor_process *p)
+{
+	struct process_info now;
+	int err = process_read(p->pid, &now);
+
+	return err == -ESRCH || (!err && now.start != p->info.start);
+}
+
 int doctor_measure(struct doctor *d)
 {
 	struct images_options o = {.selection = d->selection, .static_runtime = true};
@@ -203,9 +211,11 @@ int doctor_measure(struct doctor *d)
 	images_free(a.images);
 	if (err == -ENOMEM)
 		return err;
-	r->measured = !err;
 	if (err)
-		r->why_not = "the process ended, or the probes could not be read";
+		r->why_not = "the records could not be read";
+	else if (ended(d->process))
+		r->why_not = "the process ended meanwhile";
+	r->measured = !r->why_not;
 	r->calls = d->sink->calls;
 	r->launches = d->sink->launches;
 	r->threads = (uint32_t)d->sink->threads_count;

@@ -59,19 +59,22 @@ static void read_capabilities(struct doctor *d)
 	cap_free(set);
 }
 
-const char *doctor_missing(const struct doctor *d, bool other_user, bool deleted, char *buf,
-			   size_t size)
+static bool is_among(int value, const int *list)
+{
+	while (*list >= 0 && *list != value)
+		list++;
+	return *list >= 0;
+}
+
+const char *doctor_missing(const struct doctor *d, const int *wanted, char *buf, size_t size)
 {
 	size_t i, used = 0, n = 0;
 
 	buf[0] = '\0';
 	for (i = 0; i < DOCTOR_CAPABILITIES && used < size; i++) {
 		const struct doctor_capability *c = &d->capabilities[i];
-		bool wanted = (other_user && (c->value == CAP_SYS_PTRACE ||
-					      c->value == CAP_DAC_READ_SEARCH)) ||
-			      (deleted && c->value == CAP_CHECKPOINT_RESTORE);
 
-		if (wanted && !c->held)
+		if (!c->held && is_among(c->value, wanted))
 			used += (size_t)snprintf(buf + used, size - used, "%s%s",
 						 n++ ? ", " : " ", c->name);
 	}

@@ -3,14 +3,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <sys/sysmacros.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cmd/doctor.h"
 #include "cmd/doctor_print.h"
 #include "probe/catalogue.h"
 #include "util/text.h"
+#include "util/wrap.h"
 
 #define REASONS 16
 
@@ -62,18 +63,20 @@ size_t doctor_reasons(const struct image *i, struct doctor_reason *out, size_t m
 
 static void print_functions(const struct image *i)
 {
-	char offset[32];
+	char offset[32], text[256];
 	size_t k;
 
 	for (k = 0; k < i->sites_count; k++) {
 		const char *name = catalogue_get(i->sites[k].api)->name;
 
 		if (i->sites[k].state == SITE_NOT_HOOKED) {
-			printf("      %-40s  not hooked: %s\n", name, i->sites[k].reason);
+			snprintf(text, sizeof(text), "%s: not hooked, %s", name,
+				 i->sites[k].reason);
+			wrap_print(stdout, text, 0, 6, doctor_width());
 			continue;
 		}
 		snprintf(offset, sizeof(offset), "0x%" PRIx64, i->sites[k].offset);
-		printf("      %-40s  %10s%s\n", name, offset,
+		printf("      %-52s  %9s%s\n", name, offset,
 		       i->sites[k].state == SITE_ENTRY_ONLY ? "  entry only" : "");
 	}
 }
@@ -224,12 +227,13 @@ static void print_rate(const struct doctor *d)
 
 static void print_nothing(const struct doctor *d)
 {
+	static const int wanted[] = {CAP_SYS_PTRACE, -1};
 	const struct doctor_process *p = d->process;
 	char text[300], missing[120];
 	size_t used, i;
 
 	if (p->error) {
-		doctor_missing(d, p->info.uid != geteuid(), false, missing, sizeof(missing));
+		doctor_missing(d, wanted, missing, sizeof(missing));
 		snprintf(text, sizeof(text), "its mappings could not be read: %s%s%s",
 			 doctor_why(p->error), missing[0] ? ";" : "", missing);
 		doctor_line(CHECK_NO, "CUDA", text);
