@@ -319,14 +319,16 @@ static int image_examine(struct images *m, struct image *i, int fd)
 	struct elf *e;
 	int err = elf_open(&e, fd);
 
-	if (err)
-		return err == -ENOMEM ? err : 0; /* not an ELF file we can read: none of ours */
-	err = image_scan(m, i, e);
-	elf_close(e);
-	if (err == -EBADMSG) {
+	if (!err) {
+		err = image_scan(m, i, e);
+		elf_close(e);
+	} else if (err != -EBADMSG && err != -EFBIG && err != -ENOMEM) {
+		return 0; /* not an ELF file we can read: none of ours */
+	}
+	if (err == -EBADMSG || err == -EFBIG) {
 		i->kind = library_name(i->path) ? IMAGE_DRIVER : IMAGE_NONE;
-		i->trouble = "its symbol tables are damaged";
-		i->hooked = 0;
+		i->trouble = "its tables are damaged";
+		i->hooked = i->sites_count = 0; /* what was found until then is not hooked */
 		return 0;
 	}
 	return err;
