@@ -77,14 +77,30 @@ static __always_inline bool bit_test(u32 pid)
 	return filter[pid / 64 % GBPF_FILTER_WORDS] >> (pid % 64) & 1;
 }
 
+static __always_inline void bit_set(u32 pid)
+{
+	__sync_fetch_and_or(&filter[pid / 64 % GBPF_FILTER_WORDS], 1ULL << pid % 64);
+}
+
+/*
+ * Where all of a cgroup or machine are wanted, whoever calls something gets its
+ * bit: then its exec and exit are told, however soon they come.
+ */
 static __always_inline bool wanted(u32 pid)
 {
-	if (sw.mode == GBPF_MODE_PIDS)
-		return bit_test(pid);
-	if (sw.mode == GBPF_MODE_CGROUP)
-		return bit_test(pid) ||
-		       bpf_get_current_ancestor_cgroup_id(sw.cgroup_level) == sw.cgroup_id;
-	return sw.mode == GBPF_MODE_ALL && (pid != sw.self || bit_test(pid));
+	u32 mode = sw.mode;
+
+	if (mode == GBPF_MODE_OFF)
+		return false;
+	if (bit_test(pid))
+		return true;
+	if (mode == GBPF_MODE_PIDS || pid == sw.self)
+		return false;
+	if (mode == GBPF_MODE_CGROUP &&
+	    bpf_get_current_ancestor_cgroup_id(sw.cgroup_level) != sw.cgroup_id)
+		return false;
+	bit_set(pid);
+	return true;
 }
 
 static __always_inline void *ring_reserve(u64 size)

@@ -5,11 +5,6 @@
  * process ends, so that a reused process id starts clean.
  */
 
-static __always_inline void bit_set(u32 pid)
-{
-	__sync_fetch_and_or(&filter[pid / 64 % GBPF_FILTER_WORDS], 1ULL << pid % 64);
-}
-
 static __always_inline void bit_clear(u32 pid)
 {
 	__sync_fetch_and_and(&filter[pid / 64 % GBPF_FILTER_WORDS], ~(1ULL << pid % 64));

@@ -140,13 +140,13 @@ def tracing(recording, *args, settle=True):
 
 
 def attached(pid):
-    """Has this gbpf begun its file, with everything attached before?"""
-    part = [
-        os.readlink(f"/proc/{pid}/fd/{fd}")
-        for fd in os.listdir(f"/proc/{pid}/fd")
-        if os.path.islink(f"/proc/{pid}/fd/{fd}")
-    ]
-    return any(p.endswith(".part") for p in part) and "signalfd" in " ".join(part)
+    """Does this gbpf record, with everything attached before? Then it gives up CAP_CHOWN."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    fields = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+    return fields.get("NoNewPrivs") == "1" and not int(fields["CapEff"], 16) & 1
 
 
 def wait_until(true, timeout=30):

@@ -18,6 +18,14 @@ struct name_layout {
 	uint32_t confirmed, contradicted;
 };
 
+struct ended_list { /* processes of which the end was read */
+	struct ended {
+		uint32_t pid;
+		int64_t ts;
+	} *items;
+	size_t count, room;
+};
+
 struct stub_file { /* an executable whose host functions stand for kernels */
 	uint64_t dev, ino;
 	int fd;
@@ -44,6 +52,7 @@ struct tracer {
 	int64_t round_at;
 	struct idset processes; /* pids recorded */
 	struct idset threads;	/* (pid, tid) recorded */
+	struct ended_list ended[2]; /* read in this round, in the one before */
 	uint64_t last_thread;	/* the one most events in a row come from */
 	uint32_t targets;
 	bool cuda_seen;
@@ -91,6 +100,8 @@ void processes_want(struct tracer *t, uint32_t pid);
 int processes_seen(struct tracer *t, uint32_t pid, int64_t ts, unsigned event);
 int processes_event(struct tracer *t, const struct gbpf_process *p);
 int processes_threads(struct tracer *t, const struct event *events, size_t count);
+void processes_round(struct tracer *t); /* all rings were read once more */
+void processes_close(struct tracer *t);
 
 /* cgroup.c: depth of a cgroup2 directory below the root, -ENOTSUP where that cannot be known */
 int cgroup_level(const char *path, uint32_t *level);

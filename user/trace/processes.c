@@ -2,8 +2,10 @@
 /* Processes and threads into the file, each once in its life. */
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bpf/gbpf.h"
@@ -54,6 +56,20 @@ static int process_write(struct tracer *t, const struct process_info *info, int6
 	return writer_add(t->writer, &r);
 }
 
+/* A process that took over the number of one that did something at ts (ns, monotonic)? */
+static bool started_after(const struct process_info *info, int64_t ts)
+{
+	struct timespec boot, monotonic;
+	int64_t asleep;
+
+	clock_gettime(CLOCK_MONOTONIC, &monotonic);
+	clock_gettime(CLOCK_BOOTTIME, &boot); /* start times count suspended time, too */
+	asleep = (boot.tv_sec - monotonic.tv_sec) * 1000000000LL + boot.tv_nsec -
+		 monotonic.tv_nsec;
+	/* asleep comes out too long by the time between the readings */
+	return info->start - asleep > ts;
+}
+
 int processes_seen(struct tracer *t, uint32_t pid, int64_t ts, unsigned event)
 {
 	struct process_info info;
@@ -62,13 +78,11 @@ int processes_seen(struct tracer *t, uint32_t pid, int64_t ts, unsigned event)
 	if (err <= 0)
 		return err;
 	t->targets++;
-	if (process_read(pid, &info)) {
+	if (process_read(pid, &info) || started_after(&info, ts)) {
 		/* gone, or not ours to read: its number is all we know */
 		memset(&info, 0, sizeof(info));
 		info.pid = pid;
 	}
-	/* whoever calls CUDA is of interest from now on: its exec and exit are wanted */
-	processes_want(t, pid);
 	return process_write(t, &info, ts, event, 0);
 }
 
@@ -82,11 +96,57 @@ static bool is_process(uint64_t id, void *ctx)
 	return id == *(uint32_t *)ctx;
 }
 
-static void process_forget(struct tracer *t, uint32_t pid)
+static int process_forget(struct tracer *t, uint32_t pid, int64_t ts)
 {
+	struct ended_list *l = &t->ended[0];
+
 	idset_remove_if(&t->processes, is_process, &pid);
 	idset_remove_if(&t->threads, of_process, &pid);
 	t->last_thread = 0;
+	if (l->count == l->room) {
+		size_t room = l->room ? 2 * l->room : 16;
+		struct ended *grown = realloc(l->items, room * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		l->items = grown;
+		l->room = room;
+	}
+	l->items[l->count++] = (struct ended){pid, ts};
+	return 0;
+}
+
+/*
+ * Rings are read one after another: what a process did may be read after its end
+ * was, if no later than in the next round. /proc has another by that number then.
+ */
+static bool ended_after(const struct tracer *t, uint32_t pid, int64_t ts)
+{
+	size_t i, k;
+
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < t->ended[i].count; k++)
+			if (t->ended[i].items[k].pid == pid && t->ended[i].items[k].ts >= ts)
+				return true;
+	return false;
+}
+
+void processes_round(struct tracer *t)
+{
+	struct ended_list old = t->ended[1];
+
+	t->ended[1] = t->ended[0];
+	t->ended[0] = old;
+	t->ended[0].count = 0;
+}
+
+void processes_close(struct tracer *t)
+{
+	idset_free(&t->processes);
+	idset_free(&t->threads);
+	free(t->ended[0].items);
+	free(t->ended[1].items);
+	memset(t->ended, 0, sizeof(t->ended));
 }
 
 /* Born, became another program, or ended: as the kernel tells it, /proc adding what it knows. */
@@ -109,9 +169,9 @@ int processes_event(struct tracer *t, const struct gbpf_process *p)
 	info.ppid = p->parent;
 	if (p->start) /* in clock ticks, as /proc gives it: one identity whoever saw it first */
 		info.start = (int64_t)(p->start - p->start % (1000000000 / sysconf(_SC_CLK_TCK)));
-	if (event == RECORD_PROCESS_EXIT)
-		process_forget(t, pid);
-	else if (idset_add(&t->processes, pid) == 1)
+	if (event == RECORD_PROCESS_EXIT && process_forget(t, pid, (int64_t)p->hdr.ts))
+		return -ENOMEM;
+	if (event != RECORD_PROCESS_EXIT && idset_add(&t->processes, pid) == 1)
 		t->targets++;
 	return process_write(t, &info, (int64_t)p->hdr.ts, event, p->exit_code);
 }
@@ -146,6 +206,8 @@ int processes_threads(struct tracer *t, const struct event *events, size_t count
 	for (i = 0; i < count; i++) {
 		id = (uint64_t)events[i].pid << 32 | events[i].tid;
 		if (id == t->last_thread)
+			continue;
+		if (ended_after(t, events[i].pid, events[i].ts))
 			continue;
 		t->last_thread = id;
 		err = idset_add(&t->threads, id);

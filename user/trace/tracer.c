@@ -154,8 +154,7 @@ void tracer_free(struct tracer *t)
 	probes_free(t->probes);
 	writer_close(t->writer);
 	names_close(t);
-	idset_free(&t->processes);
-	idset_free(&t->threads);
+	processes_close(t);
 	if (t->epoll >= 0)
 		close(t->epoll);
 	free(t);
@@ -200,6 +199,7 @@ static int rings_round(struct tracer *t)
 	int64_t now;
 	int n = rings_consume(t->rings);
 
+	processes_round(t);
 	now = tracer_now();
 	t->pause = rings_pause(t->rings, now - t->round_at, stats->bytes - before);
 	t->round_at = now;
