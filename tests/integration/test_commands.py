@@ -149,6 +149,21 @@ RECORDING = {"dac_override", "dac_read_search", "fowner", "setgid", "setuid", "s
              "perfmon", "bpf", "checkpoint_restore"}
 
 
+def test_rights_while_a_command_runs(tmp_path):
+    """Besides, signals are handed on; the thread that holds it does nothing else."""
+    want = sum(1 << CAPS[name] for name in RECORDING | {"kill"})
+    with gbpf.tracing(tmp_path / "t.gbpf", *SOME, "--", *job_line()) as tracer:
+        tasks = set(os.listdir(f"/proc/{tracer.pid}/task")) - {str(tracer.pid)}
+        assert int(status_of(tracer.pid, "CapEff"), 16) == want
+        for task in tasks:
+            assert int(status_of(task, "CapPrm"), 16) == 1 << CAPS["sys_ptrace"]
+            assert status_of(task, "NoNewPrivs") == "1"
+        assert len(tasks) == 1
+        tracer.terminate()
+        tracer.wait(timeout=60)
+    assert tracer.returncode == 0, tracer.err
+
+
 def status_of(pid, field):
     text = pathlib.Path(f"/proc/{pid}/status").read_text()
     return next(line.split()[1] for line in text.split("\n") if line.startswith(field + ":"))

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -132,11 +133,27 @@ static void let_go(struct keeper *k, bool all)
 	pthread_mutex_unlock(&k->lock);
 }
 
+/* This thread stops and looks; whatever else gbpf may do is for the other. */
+static void keep_ptrace_only(void)
+{
+	const cap_value_t ptrace_cap = CAP_SYS_PTRACE;
+	cap_flag_value_t held = CAP_CLEAR;
+	cap_t now = cap_get_proc(), kept = cap_init();
+
+	if (now && kept && !cap_get_flag(now, ptrace_cap, CAP_PERMITTED, &held) &&
+	    (held == CAP_CLEAR || (!cap_set_flag(kept, CAP_PERMITTED, 1, &ptrace_cap, CAP_SET) &&
+				   !cap_set_flag(kept, CAP_EFFECTIVE, 1, &ptrace_cap, CAP_SET))))
+		cap_set_proc(kept); /* giving up rights is refused to nobody */
+	cap_free(now);
+	cap_free(kept);
+}
+
 static void *run(void *arg)
 {
 	struct keeper *k = arg;
 	struct epoll_event ev;
 
+	keep_ptrace_only();
 	while (!atomic_load(&k->quit)) {
 		if (epoll_wait(k->epoll, &ev, 1, -1) < 0 && errno != EINTR)
 			break;
