@@ -258,10 +258,10 @@ static void signals_read(struct run *r)
 		 * A terminal sends ^C to the command as well: it decides when to
 		 * end. Others sent us the signal alone: hand it on.
 		 */
-		if (r->command && s.ssi_code <= 0 && !r->child.reaped && r->child.pid > 0)
+		if (!r->command || r->child.reaped)
+			r->interrupted = true; /* what the command left behind may run on */
+		else if (s.ssi_code <= 0 && r->child.pid > 0)
 			kill(r->child.pid, (int)s.ssi_signo);
-		else if (!r->command)
-			r->interrupted = true;
 	}
 }
 

@@ -1,26 +1,55 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Processes and threads into the file, each once in its life. */
+#include <dirent.h>
 #include <errno.h>
-#include <poll.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "bpf/gbpf.h"
 #include "trace/private.h"
 
+/*
+ * PF_EXITING (linux/sched.h) in the flags of /proc/PID/task/TID/stat, the seventh
+ * field behind the name. It is set before the exit that clears bits is traced.
+ */
+static bool thread_exiting(uint32_t pid, const char *tid)
+{
+	char path[64], stat[512];
+	const char *at;
+	unsigned flags;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%.16s/stat", pid, tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	n = read(fd, stat, sizeof(stat) - 1);
+	close(fd);
+	stat[n > 0 ? n : 0] = '\0';
+	at = strrchr(stat, ')');
+	return !at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) != 1 || flags & 4;
+}
+
+/* Ended, or so far on its way that its exit was traced: all of its threads are. */
 static bool process_ended(uint32_t pid)
 {
-	struct pollfd p = {.events = POLLIN};
-	bool ended;
+	const struct dirent *task;
+	char path[32];
+	bool ended = true;
+	DIR *dir;
 
-	p.fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-	if (p.fd < 0)
-		return true;
-	ended = poll(&p, 1, 0) > 0; /* readable once it is a zombie */
-	close(p.fd);
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	dir = opendir(path);
+	while (dir && ended && (task = readdir(dir)))
+		if (task->d_name[0] != '.')
+			ended = thread_exiting(pid, task->d_name);
+	if (dir)
+		closedir(dir);
 	return ended;
 }
 
