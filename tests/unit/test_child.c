@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -296,10 +297,14 @@ static void signals_are_as_for_any_program(void **state)
 static void runs_as_who_called_sudo(void **state)
 {
 	struct invoker who = {.uid = 65534, .gid = 65534, .name = "nobody"};
+	gid_t had[64], groups[] = {0, 4, 12346};
+	int count = getgroups(64, had);
 	char text[256];
 
 	if (geteuid())
 		skip();
+	assert_true(count >= 0);
+	assert_int_equal(setgroups(3, groups), 0); /* root's own are not to be inherited */
 	assert_int_equal(shell("id -u; id -g; id -G; grep -E '^(Uid|CapEff):' /proc/self/status;"
 			       "echo $HOME $USER $LOGNAME",
 			       &who, text, sizeof(text)), 0);
@@ -310,6 +315,7 @@ static void runs_as_who_called_sudo(void **state)
 	setenv("HOME", "/somewhere", 1);
 	assert_int_equal(shell("id -u; id -g; id -G; echo $HOME", &who, text, sizeof(text)), 0);
 	assert_string_equal(text, "12345\n12346\n12346\n/somewhere\n");
+	assert_int_equal(setgroups((size_t)count, had), 0);
 }
 
 /* A file that root may run and the invoker may not. */
