@@ -183,6 +183,7 @@ int calibrate(struct probes *p, struct calibration *out)
 	int err;
 
 	memset(out, 0, sizeof(*out));
+	probes_trial_end(p);
 	probes_name_offset(p, GBPF_IMAGE_CALIBRATION, 8);
 	bare = cost_of_calls(target);
 	err = cost_of_shape(p, target, GBPF_SHAPE_OBJECT, true, &begin);
@@ -278,19 +279,19 @@ int calibrate_seccomp(struct probes *p)
 	struct probe_site site = {.cookie = cookie_of(GBPF_SHAPE_OBJECT)};
 	struct gbpf_switches *sw = probes_switches(p);
 	uint32_t mode = sw->mode;
-	struct probe_link *link;
 	int fd, err;
 
-	err = calibration_site(&fd, &site.offset);
-	if (err)
-		return err;
-	err = probes_attach(p, fd, &site, 1, &link);
-	close(fd);
-	if (err)
-		return err;
+	if (!p->trial) { /* else the one from finding the rung serves */
+		err = calibration_site(&fd, &site.offset);
+		if (err)
+			return err;
+		err = probes_attach(p, fd, &site, 1, &p->trial);
+		close(fd);
+		if (err)
+			return err;
+	}
 	sw->mode = GBPF_MODE_PIDS;
 	err = child_try(p);
 	sw->mode = mode;
-	probe_link_free(link);
 	return err;
 }

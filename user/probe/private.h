@@ -14,6 +14,7 @@ struct probes {
 	size_t rings_count;
 	uint64_t ring_bytes;
 	int task_links[3];
+	struct probe_link *trial; /* on calibration's own function, since the rung was found */
 	uint32_t perf_type;   /* of the uprobe PMU; RUNG_SINGLE only */
 	uint32_t perf_return; /* config bit for return probes */
 };
@@ -28,6 +29,9 @@ int probes_return_fd(const struct probes *p);
  */
 int probes_attach_entry(struct probes *p, int prog, int fd, const struct probe_site *site,
 			struct probe_link **out);
+
+/* No probe is left on calibration's function. */
+void probes_trial_end(struct probes *p);
 
 /* Our own function that calibration probes: its file and offset. */
 int calibration_site(int *fd, uint64_t *offset);

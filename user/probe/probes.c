@@ -125,10 +125,17 @@ int probes_return_fd(const struct probes *p)
 	}
 }
 
+void probes_trial_end(struct probes *p)
+{
+	probe_link_free(p->trial);
+	p->trial = NULL;
+}
+
 static void skeleton_unload(struct probes *p)
 {
 	size_t i;
 
+	probes_trial_end(p);
 	for (i = 0; p->rings && i < p->rings_count; i++)
 		if (p->rings[i] >= 0)
 			close(p->rings[i]);
@@ -142,16 +149,14 @@ static void skeleton_unload(struct probes *p)
 static int rung_attach_try(struct probes *p)
 {
 	struct probe_site site = {.cookie = GBPF_COOKIE(0, GBPF_IMAGE_CALIBRATION, 0)};
-	struct probe_link *link;
 	int fd, err;
 
 	err = calibration_site(&fd, &site.offset);
 	if (err)
 		return err;
-	err = probes_attach(p, fd, &site, 1, &link);
+	/* taking it away takes longer than all else that goes before the first event */
+	err = probes_attach(p, fd, &site, 1, &p->trial);
 	close(fd);
-	if (!err)
-		probe_link_free(link);
 	return err;
 }
 
