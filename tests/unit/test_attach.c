@@ -12,7 +12,7 @@
 #include "rig.h"
 
 #define CALLS 1000
-#define FOR_RUNGS(rung) for (enum rung rung = rig_first_rung(); rung <= RUNG_SINGLE; rung++)
+#define FOR_RUNGS for (enum rung rung = rig_first_rung(); rung <= RUNG_SINGLE; rung++)
 
 static void call_many(rig_fn function, size_t times)
 {
@@ -59,7 +59,7 @@ static int probed(const struct rig *g, const char *function)
 
 static void every_rung_sees_every_call(void **state)
 {
-	FOR_RUNGS(rung) {
+	FOR_RUNGS {
 		struct rig *g = rig_on(rung, "rig_call", "cuCtxSynchronize");
 
 		assert_int_equal(probes_rung(g->p), rung);
@@ -100,7 +100,7 @@ static void the_best_rung_is_found(void **state)
 
 static void many_sites_in_one_go(void **state)
 {
-	FOR_RUNGS(rung) {
+	FOR_RUNGS {
 		struct rig *g = rig_new(rung);
 		struct probe_site sites[] = {
 			rig_site(g, "rig_call", "cuCtxSynchronize"),
@@ -127,7 +127,7 @@ static void many_sites_in_one_go(void **state)
 /* A site, the whole loader at its start, or the loader from now on. */
 static void entry_only_gives_no_ends(void **state)
 {
-	FOR_RUNGS(rung) {
+	FOR_RUNGS {
 		struct probes_options o = {.rung = rung, .buffer_bytes = 1 << 20,
 					   .entry_only = true};
 		struct rig *g = rig_new(rung);
@@ -161,7 +161,7 @@ static void entry_only_gives_no_ends(void **state)
 
 static void nobody_else_is_recorded(void **state)
 {
-	FOR_RUNGS(rung) {
+	FOR_RUNGS {
 		struct rig *g = rig_on(rung, "rig_call", "cuInit");
 		uint32_t self = (uint32_t)getpid();
 
@@ -193,7 +193,7 @@ static int child_calls(void *ctx)
 
 static void children_are_by_their_own_number(void **state)
 {
-	FOR_RUNGS(rung) {
+	FOR_RUNGS {
 		struct rig *g = rig_on(rung, "rig_call", "cuInit");
 
 		assert_int_equal(child_run(child_calls, NULL), 0);
@@ -230,7 +230,7 @@ static void expect_refused(struct rig *g, int fd, const struct probe_site *sites
 
 static void what_cannot_be_attached_to(void **state)
 {
-	FOR_RUNGS(rung) {
+	FOR_RUNGS {
 		struct rig *g = rig_new(rung);
 		struct probe_site good = rig_site(g, "rig_call", "cuInit"), beyond = good;
 		struct probe_site both[2] = {good, good};
@@ -254,7 +254,7 @@ static void what_cannot_be_attached_to(void **state)
 
 static void nothing_of_ours_stays_open(void **state)
 {
-	FOR_RUNGS(rung) {
+	FOR_RUNGS {
 		size_t before = rig_descriptors();
 		struct rig *g = rig_on(rung, "rig_call", "cuInit");
 
