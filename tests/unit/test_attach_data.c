@@ -56,7 +56,8 @@ static const struct rig_name *only_name(struct rig *g, unsigned source)
 
 static void names_of_every_length(void **state)
 {
-	static const size_t lengths[] = {1, 2, 253, 254, 255, 256, 257, 4095, 8190, 8191, 8192, 9000};
+	static const size_t lengths[] = {1, 2, 253, 254, 255, 256,
+					 257, 4095, 8190, 8191, 8192, 9000};
 	struct rig *g = rig_of("cuLaunchKernel");
 
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
@@ -206,7 +207,7 @@ static void named_getters_tell_both(void **state)
 	assert_int_equal(g->count, 2);
 	assert_int_equal(g->events[1].has_out, 1);
 	assert_int_equal(g->events[1].end.out, 0xfeed0000);
-	f(&out, 500, (long)(uintptr_t)touched("missing"), 4, 5, 6, 7, 8, 9); /* CUDA_ERROR_NOT_FOUND */
+	f(&out, 500, (long)(uintptr_t)touched("missing"), 4, 5, 6, 7, 8, 9); /* not found */
 	rig_read(g);
 	assert_int_equal(g->names_count, 0);
 	assert_int_equal(g->events[1].end.ret, 500);

@@ -275,7 +275,8 @@ static void no_descriptor_is_passed_on(void **state)
 static void signals_are_as_for_any_program(void **state)
 {
 	static const char masks[] = "exec grep -E '^Sig(Blk|Ign):' /proc/self/status";
-	void (*pipe_old)(int) = signal(SIGPIPE, SIG_IGN), (*size_old)(int) = signal(SIGXFSZ, SIG_IGN);
+	void (*pipe_old)(int) = signal(SIGPIPE, SIG_IGN);
+	void (*size_old)(int) = signal(SIGXFSZ, SIG_IGN);
 	struct invoker who = myself();
 	sigset_t all, old;
 	unsigned long long blocked = 1, ignored = 1;

@@ -61,7 +61,8 @@ static void sets_hold_what_their_names_say(void **state)
 		{"cudaMemcpyAsync", false, true},  {"cudaDeviceSynchronize", false, true},
 		{"cuCtxGetCurrent", false, false},
 	};
-	struct selection *driver = parse("driver"), *runtime = parse("runtime"), *all = parse("all");
+	struct selection *driver = parse("driver"), *runtime = parse("runtime");
+	struct selection *all = parse("all");
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		uint16_t id = catalogue_find(known[i].name);
