@@ -56,7 +56,7 @@ struct tracer {
 	uint64_t last_thread;	/* the one most events in a row come from */
 	uint32_t targets;
 	bool cuda_seen;
-	uint32_t denied; /* a process that may not be looked into; after the start, the user knows */
+	uint32_t denied; /* a process that may not be looked into: told once */
 	uint64_t lost_ring, lost_state, lost_perf, lost_malformed, lost_names; /* as recorded */
 	uint64_t perf_lost, names_lost;
 	struct name_layout layout;
@@ -72,8 +72,8 @@ void tracer_tell(const struct tracer *t, const char *format, ...)
 
 /* follow.c */
 #define FOLLOW_DENIED                                                                              \
-	"not permitted to look into process %u: run it with sudo (gbpf doctor says which "          \
-	"rights are missing)"
+	"not permitted to look into process %u: run it with sudo (gbpf doctor says which rights "  \
+	"are missing)"
 int follow_targets(struct tracer *t, char *why, size_t size);
 int follow_installed(struct tracer *t);
 int follow_process_images(struct tracer *t, uint32_t pid);
