@@ -159,6 +159,7 @@ def test_rights_while_a_command_runs(tmp_path):
             assert int(status_of(task, "CapPrm"), 16) == 1 << CAPS["sys_ptrace"]
             assert status_of(task, "NoNewPrivs") == "1"
         assert len(tasks) == 1
+        gbpf.wait_until(lambda: (tmp_path / "t.gbpf.part").stat().st_size > 20000)
         tracer.terminate()
         tracer.wait(timeout=60)
     assert tracer.returncode == 0, tracer.err

@@ -109,6 +109,8 @@ def test_a_library_that_was_deleted(tmp_path):
     lib = tmp_path / "lib"
     shutil.copytree(gbpf.SIM / "lib", lib)
     with waiting(tmp_path / "truth", *STEADY, "--iterations", 4, lib=lib) as job:
+        mapped = pathlib.Path(f"/proc/{job.pid}/maps")
+        gbpf.wait_until(lambda: str(lib) in mapped.read_text())
         shutil.rmtree(lib)
         with gbpf.tracing(tmp_path / "t.gbpf", "-q", "-p", job.pid, *SOME) as tracer:
             go(job)
