@@ -154,7 +154,7 @@ static void try_events(struct doctor *d)
 
 	if (!usable(d))
 		return;
-	err = calibrate(d->probes, &d->cost);
+	err = calibrate(d->probes, &d->cost, NULL, NULL);
 	if (!err)
 		n = rings_consume(d->rings);
 	if (err || n <= 0) {

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,6 +70,24 @@ void status_line_clear(struct status_line *s)
 	if (s->shown)
 		fputs("\r\033[K", stderr);
 	s->shown = false;
+}
+
+void detach(struct tracer *t, bool quiet)
+{
+	struct tracer_stats stats;
+	sigset_t set;
+
+	if (!t)
+		return;
+	tracer_stats(t, &stats);
+	if (stats.detach_s > 2 && !quiet)
+		fprintf(stderr, "gbpf: this kernel takes the probes off %zu functions one by one: "
+				"about %.0f s\n", stats.functions_hooked, stats.detach_s);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	tracer_free(t);
 }
 
 static int session_open(struct session **out, const char *path)

@@ -24,6 +24,12 @@ void status_line_show(struct status_line *s, const struct tracer_stats *stats, i
 		      int64_t until);
 void status_line_clear(struct status_line *s);
 
+/*
+ * Frees the tracer (NULL is accepted). Where that takes long, it says so, and
+ * Ctrl-C leaves the rest to the kernel.
+ */
+void detach(struct tracer *t, bool quiet);
+
 /* The lines that matter of a finished recording, and the next command. On stdout. */
 void summary_print(const char *path, const struct tracer_stats *stats);
 

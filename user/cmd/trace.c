@@ -64,7 +64,7 @@ static const struct opt opts[] = {
 	 .help = "End at once if the target uses no CUDA yet, instead of waiting for it."},
 	{.name = "buffer", .type = OPT_UINT, .arg = "MIB", FIELD(buffer_mib),
 	 .help = "Memory for events on their way from the kernel, all CPUs together (default "
-		 "8 MiB a CPU, at most 64 MiB). More of it survives longer bursts."},
+		 "8 MiB a CPU, at most 128 MiB). More of it survives longer bursts."},
 	{.name = "allow-slow-probes", .type = OPT_FLAG, FIELD(allow_slow),
 	 .help = "Hook functions, too, whose first instruction the kernel must single-step: a "
 		 "call of these costs ten times as much."},
@@ -457,7 +457,7 @@ static int run_trace(const struct command *self, int argc, char **argv)
 		status = fail(&r, "SUDO_UID and SUDO_GID are not numbers; unset them or use sudo");
 	else
 		status = trace(&r);
-	tracer_free(r.tracer);
+	detach(r.tracer, r.options.quiet);
 	output_free(r.output);
 	child_free(&r.child);
 	if (r.signals >= 0)

@@ -175,7 +175,7 @@ static void calibration_end(struct probes *p, const struct calibration_begun *b)
 	sw->mode = b->mode;
 }
 
-int calibrate(struct probes *p, struct calibration *out)
+int calibrate(struct probes *p, struct calibration *out, int (*between)(void *ctx), void *ctx)
 {
 	const calibration_fn target = gbpf_calibration_target;
 	struct calibration_begun begun = calibration_begin(p);
@@ -187,8 +187,12 @@ int calibrate(struct probes *p, struct calibration *out)
 	probes_name_offset(p, GBPF_IMAGE_CALIBRATION, 8);
 	bare = cost_of_calls(target);
 	err = cost_of_shape(p, target, GBPF_SHAPE_OBJECT, true, &begin);
+	if (!err && between)
+		err = between(ctx);
 	if (!err)
 		err = cost_of_shape(p, target, GBPF_SHAPE_OBJECT, false, &pair);
+	if (!err && between)
+		err = between(ctx);
 	if (!err)
 		err = cost_of_shape(p, target, GBPF_SHAPE_LAUNCH, false, &launch);
 	calibration_end(p, &begun);

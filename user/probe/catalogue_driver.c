@@ -306,7 +306,8 @@ static const struct api rows[] = {
 	FN(cuLibraryGetManaged, MODULE, DEFAULT, CALL, OBJ(3), OUT(1)),
 	FN(cuLibraryGetUnifiedFunction, MODULE, DEFAULT, CALL, OBJ(2), OUT(1)),
 	FN(cuLibraryEnumerateKernels, MODULE, ALL, OBJECT, OBJ(3)),
-	FN(cuKernelGetFunction, MODULE, DEFAULT, CALL, OBJ(2), OUT(1)),
+	/* cuBLAS asks before each of its launches: a getter, in no default tier */
+	FN(cuKernelGetFunction, MODULE, ALL, CALL, OBJ(2), OUT(1)),
 	FN(cuKernelGetName, MODULE, ALL, CALL, OBJ(2), OUT(1)),
 	FN(cuKernelGetLibrary, MODULE, ALL, CALL, OBJ(2), OUT(1)),
 	FN(cuFuncGetName, MODULE, ALL, CALL, OBJ(2), OUT(1)),

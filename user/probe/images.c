@@ -246,7 +246,8 @@ static int image_scan(struct images *m, struct image *i, struct elf *e)
 	i->kind = kind_of(&scan, named);
 	if (i->hooked)
 		return 0;
-	if (i->kind == IMAGE_STATIC_RUNTIME && !i->sites_count)
+	if (i->kind == IMAGE_STATIC_RUNTIME && !i->sites_count &&
+	    selection_wants_library(m->options.selection, API_RUNTIME))
 		i->trouble = "a runtime is linked in and its symbols are stripped: its own calls "
 			     "cannot be seen, the driver calls it makes can";
 	else if (i->sites_count)

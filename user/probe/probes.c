@@ -39,13 +39,13 @@ static size_t rings_wanted(void)
 	return n;
 }
 
-/* 8 MiB a ring up to 8 CPUs, then less a ring, so that the whole stays near 64 MiB. */
+/* 8 MiB a ring up to 16 CPUs, then less a ring, so that the whole stays at 128 MiB. */
 static uint64_t ring_size(uint64_t total, size_t rings)
 {
 	uint64_t size = 1 << 16, wanted;
 
 	if (!total)
-		total = rings > 8 ? 64 << 20 : rings * (8ULL << 20);
+		total = rings > 16 ? 128 << 20 : rings * (8ULL << 20);
 	wanted = total / rings;
 	while (size * 2 <= wanted && size < 1ULL << 30)
 		size *= 2;

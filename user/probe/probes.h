@@ -91,8 +91,13 @@ struct calibration {
 	int64_t launch_ns; /* entry and return of a launch with all its arguments */
 };
 
-/* About 40 ms of work on a function of our own; leaves records of image 0 in the rings. */
-int calibrate(struct probes *p, struct calibration *out);
+/*
+ * About 130 ms on a function of our own, most of it the kernel's detaching;
+ * leaves records of image 0 in the rings. between (may be NULL) is called every
+ * 40 ms or so, to look after targets that are traced already; a negative return
+ * ends it.
+ */
+int calibrate(struct probes *p, struct calibration *out, int (*between)(void *ctx), void *ctx);
 /*
  * The same for the entry of a function whose first instruction the kernel must
  * single-step: why such functions are left alone. -EOPNOTSUPP but on x86-64.

@@ -168,29 +168,6 @@ static int64_t realtime_now(void)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-int tracer_start(struct tracer *t, int fd, char *why, size_t size)
-{
-	int err = writer_new(&t->writer, fd, realtime_now());
-
-	snprintf(why, size, "%s", "");
-	if (!err)
-		err = meta_begin(t);
-	if (!err)
-		err = probes_attach_tasks(t->probes);
-	if (!err)
-		err = follow_targets(t, why, size);
-	if (!err)
-		err = follow_installed(t);
-	t->begin = t->round_at = tracer_now();
-	t->next_tick = t->begin + TICK_NS;
-	if (t->denied && !err)
-		tracer_tell(t, FOLLOW_DENIED, t->denied);
-	if (!err)
-		err = calibrate(t->probes, &t->cost); /* after attaching: events come already */
-	if (err && !*why)
-		snprintf(why, size, "starting the recording failed: %s", strerror(-err));
-	return err;
-}
 
 static int rings_round(struct tracer *t)
 {
@@ -204,6 +181,45 @@ static int rings_round(struct tracer *t)
 	t->pause = rings_pause(t->rings, now - t->round_at, stats->bytes - before);
 	t->round_at = now;
 	return n < 0 ? n : 0;
+}
+
+/* The targets do not wait while we set up: their rings would run over. */
+static int between(void *ctx)
+{
+	return rings_round(ctx);
+}
+
+static int tracer_attach(struct tracer *t, char *why, size_t size)
+{
+	int err = probes_attach_tasks(t->probes);
+
+	if (!err)
+		err = follow_targets(t, why, size);
+	t->begin = t->round_at = tracer_now();
+	t->next_tick = t->begin + TICK_NS;
+	if (!err)
+		err = follow_installed(t);
+	if (t->denied && !err)
+		tracer_tell(t, FOLLOW_DENIED, t->denied);
+	if (!err)
+		err = rings_round(t);
+	return err;
+}
+
+int tracer_start(struct tracer *t, int fd, char *why, size_t size)
+{
+	int err = writer_new(&t->writer, fd, realtime_now());
+
+	snprintf(why, size, "%s", "");
+	if (!err)
+		err = meta_begin(t);
+	if (!err)
+		err = tracer_attach(t, why, size);
+	if (!err)
+		err = calibrate(t->probes, &t->cost, between, t);
+	if (err && !*why)
+		snprintf(why, size, "starting the recording failed: %s", strerror(-err));
+	return err;
 }
 
 static void wait_for_work(struct tracer *t, int64_t max_ns, int extra_fd)
