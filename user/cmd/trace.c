@@ -219,6 +219,7 @@ static int tracer_make(struct run *r)
 			   .buffer_bytes = r->options.buffer_mib << 20,
 			   .entry_only = r->options.entry_only},
 		.allow_slow = r->options.allow_slow,
+		.default_selection = !r->options.api,
 		.command_line = r->command_line,
 		.tell = on_tell,
 		.tell_ctx = &r->status,
@@ -438,7 +439,7 @@ static int trace(struct run *r)
 static int run_trace(const struct command *self, int argc, char **argv)
 {
 	struct run r = {
-		.options = {.duration = -1, .output = "trace.gbpf", .api = "driver"},
+		.options = {.duration = -1, .output = "trace.gbpf"},
 		.signals = -1,
 	};
 	char why[256];
@@ -451,7 +452,8 @@ static int run_trace(const struct command *self, int argc, char **argv)
 	r.command = first < argc ? argv + first : NULL;
 	r.command_line = join(argc, argv);
 	status_line_init(&r.status, r.options.quiet);
-	if (selection_parse(&r.selection, r.options.api, why, sizeof(why)))
+	if (selection_parse(&r.selection, r.options.api ? r.options.api : "driver", why,
+			    sizeof(why)))
 		status = usage(why);
 	else if (invoker_get(&r.invoker))
 		status = fail(&r, "SUDO_UID and SUDO_GID are not numbers; unset them or use sudo");

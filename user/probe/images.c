@@ -176,6 +176,26 @@ static void site_judge(const struct site_scan *scan, const struct elf_symbol *sy
 		out->state = SITE_ENTRY_ONLY;
 }
 
+/* Where each probe is dear to take away: what launches, waits, moves and allocates. */
+static bool among_few(const struct api *api)
+{
+	switch (api->kind) {
+	case API_LAUNCH:
+	case API_SYNC:
+	case API_COPY:
+	case API_SET:
+	case API_ALLOC:
+	case API_FREE:
+	case API_QUERY:
+	case API_COLLECTIVE:
+		return true;
+	case API_GRAPH:
+		return strstr(api->name, "GraphLaunch") != NULL;
+	default:
+		return api->shape == GBPF_SHAPE_GET_NAMED || api->shape == GBPF_SHAPE_UNLOAD;
+	}
+}
+
 static int on_function(const struct elf_symbol *symbol, void *ctx)
 {
 	uint16_t api = catalogue_find(symbol->name);
@@ -187,6 +207,8 @@ static int on_function(const struct elf_symbol *symbol, void *ctx)
 		return 0;
 	scan->seen_library[catalogue_get(api)->library] = true;
 	if (!scan->images->options.selection->wanted[api] || site_known(i, api))
+		return 0;
+	if (scan->images->options.few && !among_few(catalogue_get(api)))
 		return 0;
 	if (i->sites_count == scan->room) {
 		size_t room = scan->room ? 2 * scan->room : 256;

@@ -55,6 +55,7 @@ struct images_options {
 	bool allow_slow;   /* hook what would be single-stepped, too */
 	bool static_runtime; /* look into executables for embedded runtimes */
 	bool dry;	   /* look, but attach nothing */
+	bool few;	   /* of the selection, only what says where the time goes */
 };
 
 /* p may be NULL when dry. */

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probe/catalogue.h"
 #include "trace/private.h"
 
 #define TICK_NS 1000000000LL
@@ -92,7 +93,7 @@ static int tracer_open(struct tracer *t, char *why, size_t size)
 	struct images_options io = {
 		.selection = t->options.selection,
 		.allow_slow = t->options.allow_slow,
-		.static_runtime = selection_wants_library(t->options.selection, 2),
+		.static_runtime = selection_wants_library(t->options.selection, API_RUNTIME),
 	};
 	struct epoll_event ev = {.events = EPOLLIN};
 	int err;
@@ -106,6 +107,7 @@ static int tracer_open(struct tracer *t, char *why, size_t size)
 		explain(err, why, size);
 		return err;
 	}
+	io.few = t->options.default_selection && probes_rung(t->probes) == RUNG_SINGLE;
 	watch_filter(t->watch, follow_wants_path, t);
 	err = images_new(&t->images, t->probes, &io);
 	if (!err)

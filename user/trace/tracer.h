@@ -27,6 +27,7 @@ struct tracer_options {
 	const char *command;	/* about to be started: its libraries are looked for */
 	struct probes_options probes;
 	bool allow_slow;
+	bool default_selection; /* nobody chose: fewer will do where each probe is dear */
 	const char *command_line; /* of gbpf, for the file */
 	/* when something is worth telling while it happens; NULL: never */
 	void (*tell)(void *ctx, const char *text);
