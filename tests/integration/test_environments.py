@@ -390,10 +390,13 @@ def test_entry_only_counts_and_knows_no_durations(tmp_path):
         assert rows
         for row in rows:
             assert {row[key] for key in row if key.endswith("_ns")} == {None}, row
+            assert row["errors"] is None, row
             if view == "api_sum":
                 assert row["calls"] == happened[row["name"]]
     row, = gbpf.view(recording, "proc_sum")["rows"]
     assert "entry-only" in row["notes"]
+    assert row["errors"] is None
+    assert "returns were not recorded" in gbpf.gbpf("report", recording).stdout
     for text in (gbpf.gbpf("report", recording).stdout,
                  gbpf.gbpf("report", recording, "--view", "api_sum").stdout):
         assert "n/a" in text or "no durations are known" in text

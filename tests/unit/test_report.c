@@ -290,6 +290,16 @@ static void test_bad_options(void **state)
 	feed_stop(&f);
 }
 
+static void assert_printed(const struct session *s, struct report_options o, const char *there,
+			   const char *absent)
+{
+	char *text = print_view(s, o);
+
+	if (!strstr(text, there) || strstr(text, absent))
+		fail_msg("with %s, without %s: %s", there, absent, text);
+	free(text);
+}
+
 /* In a process without return probes, no time is known, and none is made up. */
 static void test_entry_only_process(void **state)
 {
@@ -297,6 +307,8 @@ static void test_entry_only_process(void **state)
 			    .process = { .ts = 1, .event = RECORD_PROCESS_SEEN, .pid = 100,
 					 .flags = RECORD_PROCESS_ENTRY_ONLY, .start = 5000,
 					 .comm = "c", .cmdline = "", .exe = "", .container = "" } };
+	static const char *const with_errors[] = { "summary", "api_sum", "sync_sum", "thread_sum",
+						   "proc_sum" };
 	struct feed f;
 	struct session *s;
 
@@ -311,6 +323,37 @@ static void test_entry_only_process(void **state)
 	assert_field(s, "thread_sum", 1, "waiting_pct", "");
 	assert_field(s, "thread_sum", 1, "elsewhere_pct", "");
 	assert_field(s, "proc_sum", 1, "waiting_ns", "");
+	for (size_t i = 0; i < sizeof(with_errors) / sizeof(with_errors[0]); i++)
+		assert_field(s, with_errors[i], 1, "errors", "");
+	assert_printed(s, (struct report_options){ .view = "api_sum", .format = REPORT_JSON },
+		       "\"errors\":null", "\"errors\":0");
+	assert_printed(s, (struct report_options){ .view = "summary" },
+		       "returns were not recorded", "returned an error");
+	feed_stop(&f);
+}
+
+/* Some functions have return probes, one has not: errors are those of the others. */
+static void test_entry_only_function(void **state)
+{
+	struct record site = { .kind = RECORD_SITE,
+			       .site = { .image = 1, .state = RECORD_SITE_ENTRY_ONLY,
+					 .api = "cuStreamSynchronize", .reason = "" } };
+	struct feed f;
+	struct session *s;
+
+	feed_start(&f);
+	feed_window(&f, 1, 100000);
+	feed_add(&f, &site);
+	feed_begin(&f, 1000, F_SYNC, SP);
+	feed_begin(&f, 2000, F_ALLOC, SP);
+	feed_end(&f, 3000, F_ALLOC, SP, 2);
+	s = feed_finish(&f);
+	assert_field(s, "sync_sum", 1, "errors", "");
+	assert_field(s, "thread_sum", 1, "errors", "1");
+	assert_field(s, "proc_sum", 1, "errors", "1");
+	assert_field(s, "summary", 1, "errors", "1");
+	assert_printed(s, (struct report_options){ .view = "summary" },
+		       "1 returned an error (returns of 1 were not recorded)", "none returned");
 	feed_stop(&f);
 }
 
@@ -327,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_sort_and_top),
 		cmocka_unit_test(test_bad_options),
 		cmocka_unit_test(test_entry_only_process),
+		cmocka_unit_test(test_entry_only_function),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

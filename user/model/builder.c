@@ -17,7 +17,7 @@ int session_builder_new(struct session_builder **out)
 	memset(b->launch_cache, 0xff, ARGS_CACHE * sizeof(*b->launch_cache));
 	memset(b->transfer_cache, 0xff, ARGS_CACHE * sizeof(*b->transfer_cache));
 	memset(b->api_of, 0xff, sizeof(b->api_of));
-	b->recent = NO_INDEX;
+	memset(b->recent, 0xff, sizeof(b->recent));
 	b->first_event = INT64_MAX;
 	b->last_event = INT64_MIN;
 	*out = b;

@@ -2,10 +2,12 @@
 /* Events on their way in: by thread, arguments aside, 24 bytes each. */
 #include "model/internal.h"
 
+#define MAX_LATE 32 /* places that an event is moved back on its way in */
+
 static int queue_find(struct session_builder *b, const struct event *e, struct queue **out)
 {
+	uint32_t *recent = &b->recent[e->tid % RECENT_QUEUES], i = *recent;
 	struct queue *q;
-	uint32_t i = b->recent;
 	int err;
 
 	if (i < b->queues_count && b->queues[i].pid == e->pid && b->queues[i].tid == e->tid) {
@@ -21,9 +23,9 @@ static int queue_find(struct session_builder *b, const struct event *e, struct q
 			return err;
 		i = (uint32_t)b->queues_count++;
 		q = &b->queues[i];
-		*q = (struct queue){ .pid = e->pid, .tid = e->tid, .last = INT64_MIN };
+		*q = (struct queue){ .pid = e->pid, .tid = e->tid };
 	}
-	b->recent = i;
+	*recent = i;
 	*out = &b->queues[i];
 	return 0;
 }
@@ -35,52 +37,47 @@ static int queue_find(struct session_builder *b, const struct event *e, struct q
 static int launch_keep(struct session_builder *b, const struct event *e, uint32_t *arg)
 {
 	struct session *s = b->s;
-	struct launch_args a = { .func = e->launch.func, .stream = e->launch.stream,
-				 .smem = e->launch.smem };
-	uint64_t words[sizeof(a) / sizeof(uint64_t)];
+	uint64_t words[sizeof(e->launch) / sizeof(uint64_t)];
 	uint32_t *slot;
 	int err;
 
-	memcpy(a.grid, e->launch.grid, sizeof(a.grid));
-	memcpy(a.block, e->launch.block, sizeof(a.block));
-	memcpy(words, &a, sizeof(words));
+	_Static_assert(sizeof(e->launch) == sizeof(struct launch_args), "the same fields");
+	memcpy(words, &e->launch, sizeof(words));
 	slot = &b->launch_cache[map_hash_words(words, sizeof(words) / sizeof(*words)) % ARGS_CACHE];
-	if (*slot < s->launches_count && !memcmp(&s->launches[*slot], &a, sizeof(a))) {
+	if (*slot < s->launches_count &&
+	    !memcmp(&s->launches[*slot], &e->launch, sizeof(e->launch))) {
 		*arg = *slot;
 		return 0;
 	}
 	err = GROW(s->launches, b->launches_cap, s->launches_count + 1);
 	if (err)
 		return err;
-	s->launches[s->launches_count] = a;
+	memcpy(&s->launches[s->launches_count], &e->launch, sizeof(e->launch));
 	*arg = *slot = (uint32_t)s->launches_count++;
 	return 0;
-}
-
-static bool call_args_equal(const struct call_args *a, const struct call_args *b)
-{
-	return a->object == b->object && a->stream == b->stream && a->source == b->source &&
-	       a->bytes == b->bytes && a->kind == b->kind && !a->has_out;
 }
 
 static int transfer_keep(struct session_builder *b, const struct event *e, uint32_t *arg)
 {
 	struct session *s = b->s;
-	struct call_args a = { .object = e->call.object, .stream = e->call.stream,
-			       .source = e->call.source, .bytes = e->call.bytes,
-			       .kind = e->call.kind };
-	uint64_t words[5] = { a.object, a.stream, a.source, a.bytes, a.kind };
-	uint32_t *slot = &b->transfer_cache[map_hash_words(words, 5) % ARGS_CACHE];
+	uint64_t words[sizeof(e->call) / sizeof(uint64_t)];
+	uint32_t *slot;
 	int err;
 
-	if (*slot < s->transfers_count && call_args_equal(&s->transfers[*slot], &a)) {
+	_Static_assert(sizeof(e->call) == offsetof(struct call_args, out), "the same fields");
+	memcpy(words, &e->call, sizeof(words));
+	slot = &b->transfer_cache[map_hash_words(words, sizeof(words) / sizeof(*words)) %
+				  ARGS_CACHE];
+	if (*slot < s->transfers_count &&
+	    !memcmp(&s->transfers[*slot], &e->call, sizeof(e->call))) {
 		*arg = *slot;
 		return 0;
 	}
 	err = GROW(s->transfers, b->transfers_cap, s->transfers_count + 1);
 	if (err)
 		return err;
-	s->transfers[s->transfers_count] = a;
+	s->transfers[s->transfers_count] = (struct call_args){ .has_out = false };
+	memcpy(&s->transfers[s->transfers_count], &e->call, sizeof(e->call));
 	*arg = *slot = (uint32_t)s->transfers_count++;
 	return 0;
 }
@@ -117,52 +114,76 @@ static int out_keep(struct session_builder *b, uint64_t out, uint32_t *arg)
 	return 0;
 }
 
-/* Fills in what depends on the kind of event. 1: not an event we know. */
+/* Fills in what depends on the kind of event. */
 static int pending_fill(struct session_builder *b, const struct event *e, struct pending *p)
 {
+	p->arg = NO_INDEX;
 	switch (e->kind) {
 	case EVENT_BEGIN:
-		p->what |= PENDING_BEGIN << 12;
 		p->ret = e->args;
 		if (e->args == EVENT_ARGS_LAUNCH)
 			return launch_keep(b, e, &p->arg);
 		return e->args == EVENT_ARGS_CALL ? transfer_keep(b, e, &p->arg) : 0;
 	case EVENT_END:
-		p->what |= PENDING_END << 12;
 		p->ret = (int32_t)e->end.ret;
 		return e->has_out ? out_keep(b, e->end.out, &p->arg) : 0;
-	case EVENT_POLL:
-		p->what |= PENDING_POLL << 12;
+	default:
 		p->ret = e->poll.ret;
 		return poll_keep(b, e, &p->arg);
 	}
-	return 1;
 }
 
+/*
+ * A poll is written when it is over, and so a few places late: such an event
+ * goes where it belongs at once, behind those of its time.
+ */
+static void queue_settle(struct queue *q, size_t last)
+{
+	struct pending late = q->events[last];
+	size_t least = last > MAX_LATE ? last - MAX_LATE : 0;
+	size_t i = last;
+
+	while (i > least && q->events[i - 1].ts > late.ts)
+		i--;
+	if (i && q->events[i - 1].ts > late.ts) {
+		q->unsorted = true; /* further: queue_sort()'s */
+		return;
+	}
+	memmove(q->events + i + 1, q->events + i, (last - i) * sizeof(late));
+	q->events[i] = late;
+}
+
+/* The kinds of struct pending are those of struct event. */
 static int event_keep(struct session_builder *b, const struct event *e)
 {
-	struct pending p = { .ts = clamp_ts(e->ts), .sp = e->sp, .arg = NO_INDEX,
-			     .image = e->image, .what = e->api < GBPF_MAX_API ? e->api : 0 };
 	struct queue *q = NULL;
-	int err = pending_fill(b, e, &p);
+	struct pending *p;
+	int err;
 
-	if (err > 0) {
+	if (e->kind < EVENT_BEGIN || e->kind > EVENT_POLL) {
 		b->s->quality.losses[RECORD_LOSS_MALFORMED]++;
 		return 0;
 	}
-	if (!err)
-		err = queue_find(b, e, &q);
+	err = queue_find(b, e, &q);
 	if (!err)
 		err = GROW(q->events, q->cap, q->count + 1);
 	if (err)
 		return err;
-	q->unsorted |= p.ts < q->last;
-	q->last = p.ts;
-	q->events[q->count++] = p;
-	if (p.ts < b->first_event)
-		b->first_event = p.ts;
-	if (p.ts > b->last_event)
-		b->last_event = p.ts;
+	p = &q->events[q->count]; /* in place: a copy would wait for the single fields */
+	p->ts = clamp_ts(e->ts);
+	p->sp = e->sp;
+	p->image = e->image;
+	p->what = (uint16_t)((e->api < GBPF_MAX_API ? e->api : 0) | e->kind << 12);
+	err = pending_fill(b, e, p);
+	if (err)
+		return err;
+	if (p->ts < b->first_event)
+		b->first_event = p->ts;
+	if (p->ts > b->last_event)
+		b->last_event = p->ts;
+	q->count++;
+	if (q->count > 1 && p->ts < p[-1].ts)
+		queue_settle(q, q->count - 1);
 	return 0;
 }
 

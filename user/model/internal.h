@@ -12,7 +12,13 @@
 #define TS_LIMIT (INT64_C(1) << 62) /* differences of clamped times cannot overflow */
 #define ARGS_CACHE (1u << 16)
 
-enum pending_kind { PENDING_BEGIN = 1, PENDING_END = 2, PENDING_POLL = 3 };
+#define RECENT_QUEUES 64
+
+enum pending_kind {
+	PENDING_BEGIN = EVENT_BEGIN,
+	PENDING_END = EVENT_END,
+	PENDING_POLL = EVENT_POLL,
+};
 
 /* An event until it is paired: 24 bytes, because there are 10 million of them. */
 struct pending {
@@ -32,7 +38,6 @@ struct queue {
 	uint32_t pid, tid;
 	struct pending *events;
 	size_t count, cap;
-	int64_t last;
 	bool unsorted;
 };
 
@@ -63,7 +68,7 @@ struct session_builder {
 	struct queue *queues;
 	size_t queues_count, queues_cap;
 	struct map queue_of; /* (pid, tid) */
-	uint32_t recent;     /* queue of the last event */
+	uint32_t recent[RECENT_QUEUES]; /* by tid: the queue of the last event */
 
 	struct process_note *notes;
 	size_t notes_count, notes_cap;
@@ -110,6 +115,12 @@ uint32_t epoch_at(const struct session_builder *b, uint32_t pid, int64_t ts);
 
 /* Gives the launches in calls[from, to), all of one epoch, their kernels; names.c. */
 int names_apply(struct session_builder *b, uint32_t epoch, size_t from, size_t to);
+
+/* The same as builder_api(), for every event. */
+static inline uint32_t builder_api_fast(struct session_builder *b, uint16_t id)
+{
+	return b->api_of[id] != NO_INDEX ? b->api_of[id] : builder_api(b, id);
+}
 
 static inline int64_t clamp_ts(int64_t ts)
 {

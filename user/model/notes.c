@@ -147,6 +147,25 @@ static uint8_t word_index(const char *word, const char *(*name)(unsigned), unsig
 	return 0;
 }
 
+static uint8_t api_sorts(const struct session_api *a)
+{
+	const struct api *known = a->catalogue ? catalogue_get(a->catalogue) : NULL;
+
+	switch (a->kind) {
+	case API_LAUNCH:
+		return strstr(a->name, "HostFunc") ? API_IS_LAUNCH
+						   : API_IS_LAUNCH | API_IS_KERNEL_LAUNCH;
+	case API_GRAPH:
+		return strstr(a->name, "GraphLaunch") ? API_IS_LAUNCH | API_IS_GRAPH_LAUNCH : 0;
+	case API_SYNC:
+		return API_IS_WAIT;
+	case API_COPY:
+	case API_SET:
+		return known && known->blocking ? API_IS_COPY | API_IS_WAIT : API_IS_COPY;
+	}
+	return 0;
+}
+
 static int note_api(struct session_builder *b, const struct record_api *r)
 {
 	struct session *s = b->s;
@@ -169,6 +188,7 @@ static int note_api(struct session_builder *b, const struct record_api *r)
 		free(a->display);
 		return -ENOMEM;
 	}
+	a->sorts = api_sorts(a);
 	b->api_of[r->id] = (uint32_t)s->apis_count++;
 	return 0;
 }

@@ -23,6 +23,7 @@ struct pairing {
 	uint32_t poll; /* the last poll, CALL_NONE */
 	uint32_t poll_sp;
 	size_t segment; /* first call of this epoch */
+	bool entry_only; /* the thread's process */
 };
 
 static void pop_lost(struct pairing *p)
@@ -44,28 +45,35 @@ static void set_parent(struct call *c, const struct frame *f)
 	c->flags = (uint16_t)((c->flags & ~CALL_NESTED) | (f ? CALL_NESTED : 0));
 }
 
-static int call_add(struct pairing *p, const struct pending *e, struct call **out)
+static inline int call_add(struct pairing *p, const struct pending *e, struct call **out)
 {
 	struct session *s = p->b->s;
-	uint32_t api = builder_api(p->b, PENDING_API(e));
+	uint32_t api = builder_api_fast(p->b, PENDING_API(e));
 	int err = api == NO_INDEX ? -ENOMEM : GROW(s->calls, p->b->calls_cap, s->calls_count + 1);
+	struct call *c;
 
 	if (err)
 		return err;
-	*out = &s->calls[s->calls_count++];
-	**out = (struct call){ .begin = e->ts, .end = e->ts, .thread = p->thread,
-			       .parent = CALL_NONE, .kernel = NO_INDEX, .args = e->arg,
-			       .api = (uint16_t)api };
+	c = &s->calls[s->calls_count++];
+	c->begin = c->end = e->ts; /* field by field: a copy would wait for them */
+	c->children = 0;
+	c->thread = p->thread;
+	c->parent = CALL_NONE;
+	c->kernel = NO_INDEX;
+	c->args = e->arg;
+	c->ret = 0;
+	c->api = (uint16_t)api;
+	c->flags = 0;
+	*out = c;
 	return 0;
 }
 
-static void call_return(struct session *s, struct call *c, int32_t ret)
+static inline void call_return(struct session *s, struct call *c, int32_t ret)
 {
 	uint16_t id = s->apis[c->api].catalogue;
-	const struct api *api = ret && id ? catalogue_get(id) : NULL;
 
 	c->ret = ret;
-	if (api && api_is_error(api, ret))
+	if (ret && id && api_is_error(catalogue_get(id), ret))
 		c->flags |= CALL_ERROR;
 }
 
@@ -101,8 +109,8 @@ static int on_begin(struct pairing *p, const struct pending *e)
 		c->flags |= CALL_ARGS_LAUNCH;
 	else if (e->ret == EVENT_ARGS_CALL)
 		c->flags |= CALL_ARGS_CALL;
-	if (map_get(&b->entry_only_sites, e->image, c->api) != MAP_NONE ||
-	    b->s->processes[b->s->threads[p->thread].process].flags & RECORD_PROCESS_ENTRY_ONLY) {
+	if (p->entry_only || (b->entry_only_sites.count &&
+			      map_get(&b->entry_only_sites, e->image, c->api) != MAP_NONE)) {
 		c->flags |= CALL_ENTRY_ONLY;
 		return 0;
 	}
@@ -266,6 +274,7 @@ static int thread_begin(struct pairing *p, const struct queue *q, uint32_t proce
 		return -ENOMEM;
 	p->thread = (uint32_t)s->threads_count++;
 	p->segment = s->calls_count;
+	p->entry_only = s->processes[process].flags & RECORD_PROCESS_ENTRY_ONLY;
 	return 0;
 }
 

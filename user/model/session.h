@@ -66,11 +66,21 @@ struct poll_args {
 	uint32_t min, max, count; /* shortest and longest query, ns; queries */
 };
 
+/* What an API's calls are to the reports, by its name and kind. */
+enum api_sorts {
+	API_IS_LAUNCH = 1u << 0, /* kernels, graphs, host functions */
+	API_IS_KERNEL_LAUNCH = 1u << 1,
+	API_IS_GRAPH_LAUNCH = 1u << 2,
+	API_IS_WAIT = 1u << 3, /* blocks its caller: syncs, blocking copies and sets */
+	API_IS_COPY = 1u << 4, /* copies and sets */
+};
+
 struct session_api {
 	const char *name; /* as exported */
 	char *display;
 	uint16_t catalogue; /* id in this build's catalogue, 0 if unknown to it */
 	uint8_t library, kind; /* enum api_library, enum api_kind */
+	uint8_t sorts;	       /* enum api_sorts */
 };
 
 struct session_process {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A thread's events come in the order of time except where it changed CPUs,
- * so runs are long: natural merge sort, stable.
+ * A thread's events come nearly in the order of time: intake puts a late one a
+ * few places back, and where the thread changed CPUs runs are long. Natural
+ * merge sort, stable.
  */
 #include "model/internal.h"
 
@@ -25,27 +26,50 @@ static size_t run_end(struct pending *v, size_t from, size_t count)
 	return end;
 }
 
-static void merge(const struct pending *a, size_t na, const struct pending *b, size_t nb,
-		  struct pending *out)
+/* Where an event of ts belongs in v[from, to): behind what is not later. */
+static size_t upper_bound(const struct pending *v, size_t from, size_t to, int64_t ts)
 {
-	size_t i = 0, j = 0;
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
 
-	while (i < na && j < nb)
-		*out++ = b[j].ts < a[i].ts ? b[j++] : a[i++];
-	memcpy(out, a + i, (na - i) * sizeof(*a));
-	memcpy(out + (na - i), b + j, (nb - j) * sizeof(*b));
+		if (v[middle].ts <= ts)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
 }
 
-/* Merges neighbouring runs from v into out; ends[] shrinks by half. */
-static size_t merge_pass(const struct pending *v, struct pending *out, size_t *ends, size_t runs)
+/*
+ * Merges v[from, middle) and v[middle, end) in place. Only what overlaps moves,
+ * so that runs which nearly follow one another cost nearly nothing.
+ */
+static void merge(struct pending *v, size_t from, size_t middle, size_t end, struct pending *spare)
+{
+	size_t i = 0, j = middle, count;
+
+	from = upper_bound(v, from, middle, v[middle].ts);
+	count = middle - from;
+	if (!count)
+		return;
+	memcpy(spare, v + from, count * sizeof(*v));
+	while (i < count && j < end)
+		v[from++] = v[j].ts < spare[i].ts ? v[j++] : spare[i++];
+	memcpy(v + from, spare + i, (count - i) * sizeof(*v));
+}
+
+/* Merges neighbouring runs; ends[] shrinks by half. */
+static size_t merge_pass(struct pending *v, struct pending *spare, size_t *ends, size_t runs)
 {
 	size_t kept = 0, from = 0;
 
 	for (size_t r = 0; r < runs; r += 2) {
-		size_t middle = ends[r];
-		size_t end = r + 1 < runs ? ends[r + 1] : middle;
+		size_t end = ends[r];
 
-		merge(v + from, middle - from, v + middle, end - middle, out + from);
+		if (r + 1 < runs) {
+			merge(v, from, ends[r], ends[r + 1], spare);
+			end = ends[r + 1];
+		}
 		ends[kept++] = end;
 		from = end;
 	}
@@ -55,7 +79,7 @@ static size_t merge_pass(const struct pending *v, struct pending *out, size_t *e
 int queue_sort(struct queue *q)
 {
 	size_t *ends = NULL, runs = 0, cap = 0;
-	struct pending *other, *swap;
+	struct pending *spare;
 	int err = 0;
 
 	if (!q->unsorted)
@@ -66,19 +90,14 @@ int queue_sort(struct queue *q)
 		if (!err)
 			ends[runs++] = at;
 	}
-	other = err ? NULL : malloc(q->count * sizeof(*other));
-	if (!other) {
+	spare = err ? NULL : malloc(q->count * sizeof(*spare));
+	if (!spare) {
 		free(ends);
 		return -ENOMEM;
 	}
-	q->cap = q->count;
-	while (runs > 1) {
-		runs = merge_pass(q->events, other, ends, runs);
-		swap = q->events;
-		q->events = other;
-		other = swap;
-	}
-	free(other);
+	while (runs > 1)
+		runs = merge_pass(q->events, spare, ends, runs);
+	free(spare);
 	free(ends);
 	q->unsorted = false;
 	return 0;

@@ -11,6 +11,7 @@
 #define COLUMN_TABLE 9
 
 #define TABLE_MAX 256
+#define PLANE_BLOCK 512
 #define SLOT_BITS 10
 #define SLOTS (1u << SLOT_BITS)
 
@@ -122,6 +123,7 @@ static int get_table(struct cursor *in, uint64_t *values, size_t n, uint64_t max
 {
 	uint64_t value[TABLE_MAX];
 	const uint8_t *index;
+	uint8_t largest = 0;
 	size_t count;
 
 	if (in->at == in->end)
@@ -135,11 +137,12 @@ static int get_table(struct cursor *in, uint64_t *values, size_t n, uint64_t max
 			return -EBADMSG;
 	}
 	index = in->at + count * 8;
-	for (size_t i = 0; i < n; i++) {
-		if (index[i] >= count)
-			return -EBADMSG;
+	for (size_t i = 0; i < n; i++)
+		largest = index[i] > largest ? index[i] : largest;
+	if (largest >= count)
+		return -EBADMSG;
+	for (size_t i = 0; i < n; i++)
 		values[i] = value[index[i]];
-	}
 	in->at = index + n;
 	return 0;
 }
@@ -159,18 +162,28 @@ static int get_constant(struct cursor *in, uint64_t *values, size_t n, uint64_t 
 	return 0;
 }
 
+/* Adds the byte planes of count values, of which at is the first one's lowest byte. */
+static inline void planes_add(uint64_t *values, const uint8_t *at, size_t n, size_t count,
+			      unsigned int width)
+{
+	for (size_t i = 0; i < count; i++)
+		values[i] = at[i];
+	for (unsigned int plane = 1; plane < width; plane++)
+		for (size_t i = 0; i < count; i++)
+			values[i] |= (uint64_t)at[plane * n + i] << plane * 8;
+}
+
+/* In blocks that stay in the nearest cache until they have all their planes. */
 static int get_planes(struct cursor *in, uint64_t *values, size_t n, unsigned int width)
 {
+	size_t i = 0;
+
 	if ((size_t)(in->end - in->at) / width < n)
 		return -EBADMSG;
-	for (size_t i = 0; i < n; i++)
-		values[i] = in->at[i];
-	in->at += n;
-	for (unsigned int shift = 8; shift < width * 8; shift += 8) {
-		for (size_t i = 0; i < n; i++)
-			values[i] |= (uint64_t)in->at[i] << shift;
-		in->at += n;
-	}
+	for (; i + PLANE_BLOCK <= n; i += PLANE_BLOCK)
+		planes_add(values + i, in->at + i, n, PLANE_BLOCK, width);
+	planes_add(values + i, in->at + i, n, n - i, width);
+	in->at += n * width;
 	return 0;
 }
 

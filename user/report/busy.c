@@ -68,33 +68,47 @@ static void walk_call(struct walk *w, const struct call *c, bool leading)
 	w->timed = true;
 }
 
-void thread_busy(const struct session *s, const struct session_thread *t, struct busy *out)
+static void count_call(const struct session *s, const struct call *c, bool launch,
+		       struct busy *out)
+{
+	out->calls += call_count(s, c);
+	out->entries++;
+	out->entered += !!(c->flags & CALL_ENTRY_ONLY);
+	out->errors += !!(c->flags & CALL_ERROR);
+	if (launch) {
+		out->launches += is_kernel_launch(s, c);
+		out->graph_launches += is_graph_launch(s, c);
+	}
+}
+
+int thread_busy(const struct session *s, const struct session_thread *t, struct visitor *v,
+		struct busy *out)
 {
 	const struct session_process *p = &s->processes[t->process];
 	struct walk w = { .s = s, .busy = out, .limit = p->last, .leading = p->first,
 			  .poll_end = 0 };
 	bool leading = true;
+	int err = 0;
 
 	*out = (struct busy){ 0 };
 	if (w.leading < s->begin)
 		w.leading = s->begin;
-	for (uint32_t i = t->first_call; i < t->first_call + t->calls; i++) {
+	for (uint32_t i = t->first_call; i < t->first_call + t->calls && !err; i++) {
 		const struct call *c = &s->calls[i];
+		bool launch = is_launch(s, c) && !is_inside(s, c, is_launch);
 
 		leading = leading && c->flags & CALL_NO_BEGIN;
 		walk_call(&w, c, leading);
-		out->calls += call_count(s, c);
-		out->errors += !!(c->flags & CALL_ERROR);
-		if (is_launch(s, c) && !is_inside(s, c, is_launch)) {
-			out->launches += is_kernel_launch(s, c);
-			out->graph_launches += is_graph_launch(s, c);
-		}
+		count_call(s, c, launch, out);
+		if (v)
+			err = v->call(v, c, launch);
 	}
 	out->unknown = t->calls && !w.timed;
 	if (out->dispatch < 0)
 		out->dispatch = 0;
 	if (out->waiting < 0)
 		out->waiting = 0;
+	return err;
 }
 
 int64_t busy_elsewhere(const struct busy *b, int64_t wall)

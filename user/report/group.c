@@ -137,6 +137,8 @@ static int first_pass(struct groups *gs)
 		r->calls += (int64_t)call_count(s, c);
 		r->waits++;
 		r->errors += !!(c->flags & CALL_ERROR);
+		r->entries++;
+		r->entered += !!(c->flags & CALL_ENTRY_ONLY);
 		gs->time_of[i] = row_time(s, g, c, r);
 		if (g->add)
 			g->add(gs->ctx, c, r);
@@ -192,6 +194,7 @@ static void fill_shares(struct report_ctx *ctx)
 		r->listed_share = share(r->total, listed);
 		r->wall_share = share(r->total, r->wall);
 		r->rate = rate(r->calls, r->wall);
+		r->errors = known_errors(r->errors, r->entries, r->entered);
 	}
 }
 

@@ -44,47 +44,9 @@ int64_t rate(int64_t count, int64_t ns)
 	return scaled(count, ns, INT64_C(1000000000) * 1000);
 }
 
-bool is_graph_launch(const struct session *s, const struct call *c)
-{
-	const struct session_api *a = &s->apis[c->api];
-
-	return a->kind == API_GRAPH && strstr(a->name, "GraphLaunch");
-}
-
-bool is_kernel_launch(const struct session *s, const struct call *c)
-{
-	const struct session_api *a = &s->apis[c->api];
-
-	if (c->kernel != UINT32_MAX)
-		return true;
-	return a->kind == API_LAUNCH && !strstr(a->name, "HostFunc");
-}
-
-bool is_launch(const struct session *s, const struct call *c)
-{
-	return s->apis[c->api].kind == API_LAUNCH || is_graph_launch(s, c);
-}
-
-bool is_copy(const struct session *s, const struct call *c)
-{
-	return s->apis[c->api].kind == API_COPY || s->apis[c->api].kind == API_SET;
-}
-
 static const struct api *api_of(const struct session *s, const struct call *c)
 {
 	return s->apis[c->api].catalogue ? catalogue_get(s->apis[c->api].catalogue) : NULL;
-}
-
-bool is_wait(const struct session *s, const struct call *c)
-{
-	const struct api *api;
-
-	if (c->flags & CALL_POLL || s->apis[c->api].kind == API_SYNC)
-		return true;
-	if (!is_copy(s, c))
-		return false;
-	api = api_of(s, c);
-	return api && api->blocking;
 }
 
 /* Nesting is shallow in earnest; a file that claims otherwise gets no more than this. */

@@ -31,6 +31,7 @@ struct row {
 	int64_t top_api_share, top_kernel_launches, open_calls;
 	/* of the statistics: how many calls had a time, and how many a time of their own */
 	uint64_t timed, samples;
+	uint64_t entries, entered; /* of calls[]: all, and those without a return probe */
 	int64_t first_call; /* index into calls: where the group was met first */
 };
 
@@ -117,11 +118,31 @@ int64_t process_wall(const struct session *s, const struct session_process *p);
 int64_t share(int64_t part, int64_t whole);
 int64_t rate(int64_t count, int64_t ns); /* per second, in 1/1000 */
 
-bool is_launch(const struct session *s, const struct call *c); /* kernels, graphs, host functions */
-bool is_kernel_launch(const struct session *s, const struct call *c);
-bool is_graph_launch(const struct session *s, const struct call *c);
-bool is_wait(const struct session *s, const struct call *c); /* sync, blocking copy or set, poll */
-bool is_copy(const struct session *s, const struct call *c);
+static inline bool is_launch(const struct session *s, const struct call *c)
+{
+	return s->apis[c->api].sorts & API_IS_LAUNCH; /* kernels, graphs, host functions */
+}
+
+static inline bool is_kernel_launch(const struct session *s, const struct call *c)
+{
+	return c->kernel != UINT32_MAX || s->apis[c->api].sorts & API_IS_KERNEL_LAUNCH;
+}
+
+static inline bool is_graph_launch(const struct session *s, const struct call *c)
+{
+	return s->apis[c->api].sorts & API_IS_GRAPH_LAUNCH;
+}
+
+static inline bool is_wait(const struct session *s, const struct call *c)
+{
+	return c->flags & CALL_POLL || s->apis[c->api].sorts & API_IS_WAIT;
+}
+
+static inline bool is_copy(const struct session *s, const struct call *c)
+{
+	return s->apis[c->api].sorts & API_IS_COPY;
+}
+
 /* Is one of the calls around c, in its thread, of that sort too? */
 bool is_inside(const struct session *s, const struct call *c,
 	       bool (*sort)(const struct session *s, const struct call *c));
@@ -132,15 +153,43 @@ const char *kernel_name(const struct session *s, uint32_t kernel, enum report_na
 struct busy {
 	int64_t dispatch, waiting; /* ns of a thread's own time */
 	uint64_t calls, launches, graph_launches, errors;
+	uint64_t entries, entered; /* of calls[]: all, and those without a return probe */
 	bool unknown; /* there were calls, and none whose duration is known */
 };
+
+/* Is told of each call, and whether it is a launch outside other launches; 0 or -ENOMEM. */
+struct visitor {
+	int (*call)(struct visitor *v, const struct call *c, bool launch);
+};
+
 int64_t busy_elsewhere(const struct busy *b, int64_t wall); /* ns of wall that are left */
-void thread_busy(const struct session *s, const struct session_thread *t, struct busy *out);
+/* v may be NULL; the first error that it returned, or 0. */
+int thread_busy(const struct session *s, const struct session_thread *t, struct visitor *v,
+		struct busy *out);
+
+/* How many returned an error: NA where there are entries, and none of them says. */
+static inline int64_t known_errors(int64_t errors, uint64_t entries, uint64_t entered)
+{
+	return entered && entered == entries ? NA : errors;
+}
 
 /* How many calls this entry stands for. */
 static inline uint64_t call_count(const struct session *s, const struct call *c)
 {
 	return c->flags & CALL_POLL ? s->polls[c->args].count : 1;
+}
+
+/*
+ * The time of c that a statistic of single calls takes, -1 if there is none: of
+ * several queries only sums are known.
+ */
+static inline int64_t call_single(const struct session *s, const struct call *c)
+{
+	int64_t time = call_duration(c);
+
+	if (time < 0 || !(c->flags & CALL_POLL))
+		return time;
+	return s->polls[c->args].count == 1 ? s->polls[c->args].inside : -1;
 }
 
 /* ---- group.c: rows from calls ---- */
@@ -167,6 +216,8 @@ bool key_api(const struct session *s, const struct call *c, uint64_t key[GROUP_W
 bool key_kernel(const struct session *s, const struct call *c, uint64_t key[GROUP_WORDS]);
 void fill_api(const struct report_ctx *ctx, const struct call *c, struct row *r);
 void fill_process(const struct session_process *p, struct row *r);
+
+int summary_build(struct report_ctx *c); /* summary.c; 0 or -ENOMEM */
 
 /* ---- stats.c ---- */
 

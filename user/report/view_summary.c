@@ -1,164 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The lines that matter, and the command to run next. */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "report/row.h"
 #include "util/term.h"
 #include "util/text.h"
-
-static bool key_any_launch(const struct session *s, const struct call *c,
-			   uint64_t key[GROUP_WORDS])
-{
-	key[0] = !is_kernel_launch(s, c);
-	key[1] = !is_graph_launch(s, c);
-	return is_launch(s, c) && !(key[0] && key[1]) && !is_inside(s, c, is_launch);
-}
-
-static bool is_cold(const struct call *c)
-{
-	return c->flags & CALL_COLD;
-}
-
-static void fill_nothing(const struct report_ctx *ctx, const struct call *c, struct row *r)
-{
-}
-
-static void fill_top_kernel(const struct report_ctx *ctx, const struct call *c, struct row *r)
-{
-	r->kernel = kernel_name(ctx->s, c->kernel, ctx->o->names);
-}
-
-/*
- * Median and p99 of what one launch cost its thread, first calls left out: of
- * kernels, or of graphs where nothing else is launched.
- */
-static int sum_launches(struct report_ctx *c, struct row *out)
-{
-	static const struct grouping g = { .key = key_any_launch, .fill = fill_nothing,
-					   .leave_out = is_cold };
-	struct report_ctx part = { .s = c->s, .o = c->o };
-	int err = group_calls(&part, &g);
-
-	for (size_t i = 0; i < part.rows.count && !err; i++) {
-		const struct row *r = &part.rows.items[i];
-
-		if (part.rows.count > 1 && is_graph_launch(c->s, &c->s->calls[r->first_call]))
-			continue;
-		out->p50 = r->p50;
-		out->p99 = r->p99;
-	}
-	free(part.rows.items);
-	return err;
-}
-
-static int find_top_api(struct report_ctx *c, struct row *out)
-{
-	static const struct grouping g = { .key = key_api, .fill = fill_api, .sums = true };
-	struct report_ctx part = { .s = c->s, .o = c->o };
-	const struct row *best = NULL;
-	int64_t all = 0, sum;
-	int err = group_calls(&part, &g);
-
-	for (size_t i = 0; i < part.rows.count && !err; i++) {
-		const struct row *r = &part.rows.items[i];
-
-		if (r->self == NA)
-			continue;
-		all = __builtin_add_overflow(all, r->self, &sum) ? INT64_MAX : sum;
-		if (!best || r->self > best->self)
-			best = r;
-	}
-	if (best) {
-		out->top_api = best->name;
-		out->top_api_share = share(best->self, all);
-	}
-	free(part.rows.items);
-	return err;
-}
-
-static int find_top_kernel(struct report_ctx *c, struct row *out)
-{
-	static const struct grouping g = { .key = key_kernel, .fill = fill_top_kernel,
-					   .sums = true };
-	struct report_ctx part = { .s = c->s, .o = c->o };
-	int err = group_calls(&part, &g);
-
-	for (size_t i = 0; i < part.rows.count && !err; i++) {
-		const struct row *r = &part.rows.items[i];
-
-		if (out->top_kernel && r->calls <= out->top_kernel_launches)
-			continue;
-		out->top_kernel = r->kernel;
-		out->top_kernel_launches = r->calls;
-	}
-	free(part.rows.items);
-	return err;
-}
-
-static void take_thread(const struct session *s, const struct session_thread *t,
-			const struct busy *b, struct row *r)
-{
-	const struct session_process *p = &s->processes[t->process];
-	int64_t wall = process_wall(s, p);
-
-	r->tid = t->tid;
-	r->pid = t->pid;
-	r->thread = t->comm && *t->comm ? t->comm : p->comm && *p->comm ? p->comm : NULL;
-	r->dispatch_share = r->waiting_share = r->elsewhere_share = NA;
-	if (b->unknown)
-		return;
-	r->dispatch_share = share(b->dispatch, wall);
-	r->waiting_share = share(b->waiting, wall);
-	r->elsewhere_share = share(busy_elsewhere(b, wall), wall);
-}
-
-/* The launching thread is the one with most launches; without any, with most calls. */
-static void sum_threads(const struct session *s, struct row *r)
-{
-	uint64_t most_launches = 0, most_calls = 0;
-
-	for (size_t i = 0; i < s->threads_count; i++) {
-		struct busy b;
-		uint64_t launches;
-
-		thread_busy(s, &s->threads[i], &b);
-		launches = b.launches + b.graph_launches;
-		r->calls += (int64_t)b.calls;
-		r->launches += (int64_t)b.launches;
-		r->graph_launches += (int64_t)b.graph_launches;
-		r->errors += (int64_t)b.errors;
-		if (launches < most_launches)
-			continue;
-		if (launches == most_launches && b.calls <= most_calls)
-			continue;
-		most_launches = launches;
-		most_calls = b.calls;
-		take_thread(s, &s->threads[i], &b, r);
-	}
-}
-
-static int build_summary(struct report_ctx *c)
-{
-	const struct session *s = c->s;
-	struct row *r;
-	int err = rows_add(&c->rows, &r);
-
-	if (err)
-		return err;
-	r->wall = wall_in_windows(s, 0, INT64_MAX);
-	r->threads = (int64_t)s->threads_count;
-	r->processes = (int64_t)s->processes_count;
-	sum_threads(s, r);
-	r->rate = rate(r->launches + r->graph_launches, r->wall);
-	for (size_t i = 0; i < s->calls_count; i++)
-		r->open_calls += !!(s->calls[i].flags & CALL_OPEN);
-	r->lost = (int64_t)quality_lost(s);
-	err = sum_launches(c, r);
-	if (!err)
-		err = find_top_api(c, r);
-	return err ? err : find_top_kernel(c, r);
-}
 
 static const struct column columns_summary[] = {
 	COLUMN("wall_ns", "Traced", INT, NS, wall),
@@ -217,8 +63,16 @@ static void print_traced(const struct report_ctx *c, const struct row *r, FILE *
 		text_duration(r->wall, wall, sizeof(wall)), r->processes,
 		r->processes == 1 ? "" : "es", r->threads, r->threads == 1 ? "" : "s",
 		count_text(r->calls, calls, sizeof(calls)));
-	fprintf(out, ", %s returned an error\n",
+	if (r->errors == NA) {
+		fputs("; their returns were not recorded, so neither were errors\n", out);
+		return;
+	}
+	fprintf(out, ", %s returned an error",
 		r->errors ? count_text(r->errors, calls, sizeof(calls)) : "none");
+	if (r->entered)
+		fprintf(out, " (returns of %s were not recorded)",
+			count_text((int64_t)r->entered, calls, sizeof(calls)));
+	fputc('\n', out);
 }
 
 static void print_launches(const struct report_ctx *c, const struct row *r, FILE *out)
@@ -343,6 +197,6 @@ const struct view view_summary = {
 	.about = { "summary", NULL, "the lines that matter, and what to look at next" },
 	.columns = columns_summary,
 	.sort = "-calls",
-	.build = build_summary,
+	.build = summary_build,
 	.print = print_summary,
 };

@@ -7,7 +7,7 @@ static void fill_busy(struct row *r, const struct busy *b, int64_t wall)
 	r->calls = (int64_t)b->calls;
 	r->launches = (int64_t)b->launches;
 	r->graph_launches = (int64_t)b->graph_launches;
-	r->errors = (int64_t)b->errors;
+	r->errors = known_errors((int64_t)b->errors, b->entries, b->entered);
 	r->wall = wall;
 	r->rate = rate(r->launches + r->graph_launches, wall);
 	if (b->unknown)
@@ -48,7 +48,7 @@ static int build_thread(struct report_ctx *c)
 		r->tid = t->tid;
 		r->ns_tid = t->ns_tid ? t->ns_tid : NA;
 		r->name = t->comm && *t->comm ? t->comm : r->comm;
-		thread_busy(s, t, &b);
+		thread_busy(s, t, NULL, &b);
 		fill_busy(r, &b, process_wall(s, p));
 	}
 	return err;
@@ -122,6 +122,8 @@ static void add_busy(struct row *r, const struct busy *b)
 	r->launches += (int64_t)b->launches;
 	r->graph_launches += (int64_t)b->graph_launches;
 	r->errors += (int64_t)b->errors;
+	r->entries += b->entries;
+	r->entered += b->entered;
 	if (b->unknown || r->dispatch == NA) {
 		r->dispatch = r->waiting = NA;
 		return;
@@ -146,12 +148,13 @@ static int build_proc(struct report_ctx *c)
 	for (size_t i = 0; i < s->threads_count && !err; i++) {
 		struct busy b;
 
-		thread_busy(s, &s->threads[i], &b);
+		thread_busy(s, &s->threads[i], NULL, &b);
 		add_busy(&c->rows.items[s->threads[i].process], &b);
 	}
 	for (size_t i = 0; i < c->rows.count && !err; i++) {
 		r = &c->rows.items[i];
 		r->rate = rate(r->launches + r->graph_launches, r->wall);
+		r->errors = known_errors(r->errors, r->entries, r->entered);
 	}
 	return err;
 }
