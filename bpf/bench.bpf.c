@@ -145,8 +145,10 @@ static __always_inline bool put(struct bench_fill *f, void *ring, u32 at)
 	if (call == 79)
 		return at & 1 ? put_end(f, ring, options.sync, 0) : put_sync(f, ring);
 	if (call >= 76)
-		return at & 1 ? put_end(f, ring, options.copy, call - 76) : put_copy(f, ring, call - 76);
-	return at & 1 ? put_end(f, ring, options.launch, call % 12) : put_launch(f, ring, call % 12);
+		return at & 1 ? put_end(f, ring, options.copy, call - 76)
+			      : put_copy(f, ring, call - 76);
+	return at & 1 ? put_end(f, ring, options.launch, call % 12)
+		      : put_launch(f, ring, call % 12);
 }
 
 static long fill_one(u32 i, struct bench_fill **arg)

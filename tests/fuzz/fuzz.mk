@@ -13,6 +13,7 @@
 FUZZ_RUNS ?= 20000
 FUZZ_RUNS_elf ?= 60000
 FUZZ_RUNS_record ?= 600
+FUZZ_RUNS_session ?= 2500
 FUZZ_SECONDS ?= 600
 FUZZ_BUILD = $(BUILD)/fuzz
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -44,8 +45,8 @@ $(FUZZ_BUILD)/fuzz_%: $(FUZZ_BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_BUILD)/libgbp
 $(FUZZ_NAMES:%=fuzz-smoke-%): fuzz-smoke-%: $(FUZZ_BUILD)/fuzz_%
 	$(call say,FUZZ,$*)
 	$(Q)rm -rf $(FUZZ_BUILD)/scratch/$* && mkdir -p $(FUZZ_BUILD)/scratch/$* $(FUZZ_BUILD)/found
-	$(Q)$< -seed=1 -runs=$(or $(FUZZ_RUNS_$*),$(FUZZ_RUNS)) $(call FUZZ_OPTIONS,$*) $(FUZZ_BUILD)/scratch/$* \
-		$(wildcard tests/fuzz/corpus/$*) >$(FUZZ_BUILD)/$*.log 2>&1 || \
+	$(Q)$< -seed=1 -runs=$(or $(FUZZ_RUNS_$*),$(FUZZ_RUNS)) $(call FUZZ_OPTIONS,$*) \
+		$(FUZZ_BUILD)/scratch/$* $(wildcard tests/fuzz/corpus/$*) >$(FUZZ_BUILD)/$*.log 2>&1 || \
 		{ tail -n 60 $(FUZZ_BUILD)/$*.log; exit 1; }
 	$(Q)grep -E '^Done|number_of_executed_units' $(FUZZ_BUILD)/$*.log
 

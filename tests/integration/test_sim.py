@@ -270,6 +270,8 @@ def test_exceptions_and_jumps(job):
     assert truth.total("cuLaunchHostFunc").calls == 0
 
 
+# on the lower rungs others' return probes sit in every process that maps the library
+@pytest.mark.serial
 def test_cancelled_threads(job):
     output, truth = job("cancel", "--iterations", 3)
     assert output == ["output cancelled 3 destructors 3"]

@@ -151,7 +151,8 @@ static void check_copy(const struct api *api)
 	}
 	if (direction != COPY_UNKNOWN)
 		assert_int_equal(api->direction, direction);
-	else if (begins(api->name, "cuda") && !strstr(api->name, "Batch"))
+	else if ((begins(api->name, "cuda") && !strstr(api->name, "Batch")) ||
+		 api->shape == GBPF_SHAPE_COPY2D || api->shape == GBPF_SHAPE_COPY3D)
 		assert_int_equal(api->direction, COPY_BY_KIND);
 	else
 		assert_int_equal(api->direction, COPY_UNKNOWN);

@@ -172,7 +172,8 @@ static void report(const struct tracer *t, const struct fill *f, double cpu, dou
 	       ", \"events\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"bytes\": %" PRIu64
 	       ", \"cpu_s\": %.6f, \"wall_s\": %.6f, \"max_rss_kib\": %ld}\n",
 	       f->rate, f->filler[0].written + f->filler[1].written,
-	       f->filler[0].refused + f->filler[1].refused, stats.events, stats.lost, stats.bytes_written,
+	       f->filler[0].refused + f->filler[1].refused, stats.events, stats.lost,
+	       stats.bytes_written,
 	       cpu, wall, usage.ru_maxrss);
 }
 
