@@ -137,17 +137,15 @@ int report_print(const struct session *s, const struct report_options *o, FILE *
 		result = filter_parse(&filter, o->filter, v, err, size);
 	if (!result) {
 		result = v->build(&c);
+		if (!result && filter)
+			keep_matching(&c.rows, filter);
+		if (!result)
+			result = rows_sort(&c.rows, by, descending, o->top);
 		if (result)
 			snprintf(err, size, "not enough memory for view %s", v->about.name);
 	}
-	if (!result) {
-		if (filter)
-			keep_matching(&c.rows, filter);
-		rows_sort(&c.rows, by, descending);
-		if (o->top && o->top < c.rows.count)
-			c.rows.count = o->top;
+	if (!result)
 		print_view(&c, v, out);
-	}
 	filter_free(filter);
 	free(c.rows.items);
 	return result;

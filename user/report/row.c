@@ -104,23 +104,95 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 	return a < b ? -1 : a > b;
 }
 
-void rows_sort(struct rows *rows, const struct column *by, bool descending)
+/* Puts the rows in the order of the pointers to them, which are lost. */
+static void rows_permute(struct rows *rows, struct row **order)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		size_t to = i;
+		struct row first;
+
+		if (!order[i] || order[i] == &rows->items[i])
+			continue;
+		first = rows->items[i];
+		for (;;) { /* along the cycle that i is on */
+			size_t from = (size_t)(order[to] - rows->items);
+
+			order[to] = NULL;
+			if (from == i)
+				break;
+			rows->items[to] = rows->items[from];
+			to = from;
+		}
+		rows->items[to] = first;
+	}
+}
+
+/* The heap's root is the row that comes last. */
+static void sift_down(struct row **heap, size_t count, size_t at, struct sorting *sorting)
+{
+	for (;;) {
+		size_t child = 2 * at + 1;
+		struct row *moved = heap[at];
+
+		if (child >= count)
+			return;
+		if (child + 1 < count && compare_rows(&heap[child + 1], &heap[child], sorting) > 0)
+			child++;
+		if (compare_rows(&heap[child], &moved, sorting) <= 0)
+			return;
+		heap[at] = heap[child];
+		heap[child] = moved;
+		at = child;
+	}
+}
+
+/* Leaves the first top rows in order[0..top), in any order. */
+static void select_top(struct row **order, size_t count, size_t top, struct sorting *sorting)
+{
+	for (size_t i = top / 2; i-- > 0;)
+		sift_down(order, top, i, sorting);
+	for (size_t i = top; i < count; i++) {
+		if (compare_rows(&order[i], &order[0], sorting) >= 0)
+			continue;
+		order[0] = order[i];
+		sift_down(order, top, 0, sorting);
+	}
+}
+
+static int rows_take(struct rows *rows, struct row **order, size_t top)
+{
+	struct row *taken = malloc(top * sizeof(*taken));
+
+	if (!taken)
+		return -ENOMEM;
+	for (size_t i = 0; i < top; i++)
+		taken[i] = *order[i];
+	free(rows->items);
+	*rows = (struct rows){ taken, top, top };
+	return 0;
+}
+
+int rows_sort(struct rows *rows, const struct column *by, bool descending, size_t top)
 {
 	struct sorting sorting = { by, descending };
-	struct row **order = malloc((rows->count + 1) * sizeof(*order));
-	struct row *sorted = malloc((rows->count + 1) * sizeof(*sorted));
+	struct row **order;
+	bool some = top && top < rows->count;
+	int err = 0;
 
-	if (order && sorted) {
-		for (size_t i = 0; i < rows->count; i++)
-			order[i] = &rows->items[i];
-		qsort_r(order, rows->count, sizeof(*order), compare_rows, &sorting);
-		for (size_t i = 0; i < rows->count; i++)
-			sorted[i] = *order[i];
-		free(rows->items);
-		rows->items = sorted;
-		rows->cap = rows->count + 1;
-		sorted = NULL;
-	}
+	if (rows->count < 2)
+		return 0;
+	order = malloc(rows->count * sizeof(*order));
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < rows->count; i++)
+		order[i] = &rows->items[i];
+	if (some)
+		select_top(order, rows->count, top, &sorting);
+	qsort_r(order, some ? top : rows->count, sizeof(struct row *), compare_rows, &sorting);
+	if (some)
+		err = rows_take(rows, order, top);
+	else
+		rows_permute(rows, order);
 	free(order);
-	free(sorted);
+	return err;
 }

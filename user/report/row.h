@@ -91,7 +91,8 @@ const int64_t *column_dim3(const struct column *c, const struct row *r);
 bool column_known(const struct column *c, const struct row *r);
 
 int rows_add(struct rows *rows, struct row **out); /* initialised; 0 or -ENOMEM */
-void rows_sort(struct rows *rows, const struct column *by, bool descending);
+/* Keeps the first top rows only, 0: all; equal ones keep their order. 0 or -ENOMEM. */
+int rows_sort(struct rows *rows, const struct column *by, bool descending, size_t top);
 
 #define COLUMN_OF(key_, title_, type_, unit_, field_, scale_, optional_)                           \
 	{                                                                                          \

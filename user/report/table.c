@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/map.h"
 #include "report/row.h"
 #include "util/term.h"
 #include "util/text.h"
@@ -12,6 +13,8 @@
 #define GAP 2
 #define MIN_TEXT 24 /* columns that a name keeps before optional columns go */
 #define MAX_COLUMNS 40
+#define SHOWN 512
+#define MILLI_WHOLE 100000 /* from here on without decimals */
 
 static const struct {
 	const char *word;
@@ -23,6 +26,12 @@ static const struct {
 	[REPORT_S] = { "s", 1000000000 },
 };
 
+struct shown {
+	const char *text;
+	size_t column, width;
+	char *cell; /* NULL: free */
+};
+
 struct layout {
 	const struct column *columns[MAX_COLUMNS];
 	enum report_timeunit unit[MAX_COLUMNS];
@@ -30,6 +39,7 @@ struct layout {
 	size_t count;
 	size_t hidden;
 	const struct column *hidden_columns[MAX_COLUMNS];
+	struct shown shown[SHOWN]; /* by column and text: names are few, and rows many */
 };
 
 const char *column_header(const struct column *c, enum report_timeunit unit, char *buf, size_t size)
@@ -94,7 +104,7 @@ static void format_cell(const struct column *c, enum report_timeunit unit, const
 	} else if (c->unit == UNIT_PERCENT) {
 		snprintf(buf, size, "%.1f", (double)v / 1000);
 	} else if (c->unit == UNIT_MILLI) {
-		snprintf(buf, size, "%.*f", v < 100000 ? 2 : 0, (double)v / 1000);
+		snprintf(buf, size, "%.*f", v < MILLI_WHOLE ? 2 : 0, (double)v / 1000);
 	} else if (c->unit == UNIT_ID || v < 0) {
 		snprintf(buf, size, "%" PRId64, v);
 	} else {
@@ -102,40 +112,112 @@ static void format_cell(const struct column *c, enum report_timeunit unit, const
 	}
 }
 
-/* What a cell shows, in at most columns columns (0: all of it); caller frees. */
-static char *cell(const struct column *c, enum report_timeunit unit, const struct row *r,
-		  size_t columns)
+/* A text as it may be shown, in at most columns columns (0: all of it); caller frees. */
+static char *text_cell(const char *text, size_t columns)
 {
-	const char *text = c->type == COLUMN_TEXT && column_known(c, r) ? column_text(c, r) : NULL;
-	size_t size = text ? strlen(text) * 4 + 8 : CELL;
+	size_t size = strlen(text) * 4 + 8;
 	char *buf = malloc(size);
 
-	if (!buf)
-		return NULL;
-	if (!column_known(c, r))
-		snprintf(buf, size, "n/a");
-	else if (text)
+	if (buf)
 		text_printable(text, buf, size, columns);
-	else
-		format_cell(c, unit, r, buf, size);
 	return buf;
+}
+
+static size_t number_width(const struct column *c, enum report_timeunit unit, int64_t v)
+{
+	struct column alone = *c;
+	struct row r;
+	char buf[CELL];
+
+	alone.offset = offsetof(struct row, total);
+	r.total = v;
+	format_cell(&alone, unit, &r, buf, sizeof(buf));
+	return strlen(buf);
+}
+
+/*
+ * Numbers grow wider as they grow away from 0, except that a rate above
+ * MILLI_WHOLE loses its decimals: a few of them say how wide all are.
+ */
+static size_t numbers_width(const struct report_ctx *ctx, const struct column *c,
+			    enum report_timeunit unit)
+{
+	int64_t least = INT64_MAX, most = INT64_MIN, most_decimal = INT64_MIN;
+	size_t width = 0, w;
+
+	for (size_t i = 0; i < ctx->rows.count; i++) {
+		int64_t v = column_int(c, &ctx->rows.items[i]);
+
+		if (v == NA) {
+			width = strlen("n/a");
+			continue;
+		}
+		least = v < least ? v : least;
+		most = v > most ? v : most;
+		if (v < MILLI_WHOLE && v > most_decimal)
+			most_decimal = v;
+	}
+	if (least > most)
+		return width;
+	w = number_width(c, unit, least);
+	width = w > width ? w : width;
+	w = number_width(c, unit, most);
+	width = w > width ? w : width;
+	w = most_decimal == INT64_MIN ? 0 : number_width(c, unit, most_decimal);
+	return w > width ? w : width;
+}
+
+static size_t dims_width(const struct report_ctx *ctx, const struct column *c)
+{
+	size_t width = 0, w;
+
+	for (size_t i = 0; i < ctx->rows.count; i++) {
+		const int64_t *dim = column_dim3(c, &ctx->rows.items[i]);
+
+		w = strlen("n/a");
+		if (dim[0] != NA) {
+			w = strlen("1x1x1");
+			for (int d = 0; d < 3; d++)
+				for (int64_t v = dim[d]; v >= 10; v /= 10)
+					w++;
+		}
+		width = w > width ? w : width;
+	}
+	return width;
+}
+
+/* Names are few and shared by many rows: each is measured about once. */
+static size_t texts_width(const struct report_ctx *ctx, const struct column *c)
+{
+	const char *measured[256] = { NULL };
+	size_t width = 0, w;
+
+	for (size_t i = 0; i < ctx->rows.count; i++) {
+		const char *text = column_text(c, &ctx->rows.items[i]);
+		const char **last = &measured[map_mix((uintptr_t)text) % 256];
+		char *shown;
+
+		if (text && *last == text)
+			continue;
+		shown = text_cell(text ? text : "n/a", 0);
+		w = shown ? text_width(shown) : 0;
+		free(shown);
+		width = w > width ? w : width;
+		*last = text;
+	}
+	return width;
 }
 
 static size_t column_width(const struct report_ctx *ctx, const struct column *c,
 			   enum report_timeunit unit)
 {
 	char header[CELL];
-	size_t width = text_width(column_header(c, unit, header, sizeof(header)));
+	size_t title = text_width(column_header(c, unit, header, sizeof(header)));
+	size_t width = c->type == COLUMN_TEXT	? texts_width(ctx, c)
+		       : c->type == COLUMN_DIM3 ? dims_width(ctx, c)
+						: numbers_width(ctx, c, unit);
 
-	for (size_t i = 0; i < ctx->rows.count; i++) {
-		char *text = cell(c, unit, &ctx->rows.items[i], 0);
-		size_t w = text ? text_width(text) : 0;
-
-		free(text);
-		if (w > width)
-			width = w;
-	}
-	return width;
+	return width > title ? width : title;
 }
 
 /* Optional columns that say nothing in any row are left out without a word. */
@@ -209,14 +291,18 @@ static void layout_make(const struct report_ctx *ctx, const struct view *v, stru
 
 static void pad(FILE *out, size_t used, size_t width)
 {
-	for (; used < width; used++)
-		fputc(' ', out);
+	static const char spaces[] = "                                                                ";
+	size_t n;
+
+	for (; used < width; used += n) {
+		n = width - used < sizeof(spaces) - 1 ? width - used : sizeof(spaces) - 1;
+		fwrite(spaces, 1, n, out);
+	}
 }
 
-static void print_cell(const struct layout *l, size_t i, const char *text, FILE *out)
+static void print_cell(const struct layout *l, size_t i, const char *text, size_t width, FILE *out)
 {
 	bool left = l->columns[i]->type == COLUMN_TEXT;
-	size_t width = text_width(text);
 
 	if (i)
 		pad(out, 0, GAP);
@@ -225,6 +311,48 @@ static void print_cell(const struct layout *l, size_t i, const char *text, FILE 
 	fputs(text, out);
 	if (left && i + 1 < l->count)
 		pad(out, width, l->width[i]);
+}
+
+static void print_text(struct layout *l, size_t i, const char *text, FILE *out)
+{
+	struct shown *s = &l->shown[map_hash((uintptr_t)text, i) % SHOWN];
+
+	if (!s->cell || s->text != text || s->column != i) {
+		free(s->cell);
+		s->text = text;
+		s->column = i;
+		s->cell = text_cell(text ? text : "n/a", l->width[i]);
+		s->width = s->cell ? text_width(s->cell) : 1;
+	}
+	print_cell(l, i, s->cell ? s->cell : "?", s->width, out);
+}
+
+static void print_row(struct layout *l, const struct row *r, FILE *out)
+{
+	char buf[CELL];
+
+	for (size_t i = 0; i < l->count; i++) {
+		const struct column *c = l->columns[i];
+
+		if (c->type == COLUMN_TEXT) {
+			print_text(l, i, column_text(c, r), out);
+			continue;
+		}
+		if (column_known(c, r))
+			format_cell(c, l->unit[i], r, buf, sizeof(buf));
+		else
+			snprintf(buf, sizeof(buf), "n/a");
+		print_cell(l, i, buf, c->type == COLUMN_DIM3 ? text_width(buf) : strlen(buf), out);
+	}
+	fputc('\n', out);
+}
+
+static void print_header(const struct layout *l, size_t i, FILE *out)
+{
+	char header[CELL];
+
+	column_header(l->columns[i], l->unit[i], header, sizeof(header));
+	print_cell(l, i, header, text_width(header), out);
 }
 
 static void print_hidden(const struct layout *l, FILE *out)
@@ -239,23 +367,16 @@ static void print_hidden(const struct layout *l, FILE *out)
 void print_table(const struct report_ctx *ctx, const struct view *v, FILE *out)
 {
 	struct layout l = { .count = 0 };
-	char header[CELL];
 
 	layout_make(ctx, v, &l);
 	fputs(term_style(ctx->o->colour, TERM_BOLD), out);
 	for (size_t i = 0; i < l.count; i++)
-		print_cell(&l, i, column_header(l.columns[i], l.unit[i], header, sizeof(header)),
-			   out);
+		print_header(&l, i, out);
 	fprintf(out, "%s\n", term_style(ctx->o->colour, TERM_PLAIN));
-	for (size_t r = 0; r < ctx->rows.count; r++) {
-		for (size_t i = 0; i < l.count; i++) {
-			char *text = cell(l.columns[i], l.unit[i], &ctx->rows.items[r], l.width[i]);
-
-			print_cell(&l, i, text ? text : "?", out);
-			free(text);
-		}
-		fputc('\n', out);
-	}
+	for (size_t r = 0; r < ctx->rows.count; r++)
+		print_row(&l, &ctx->rows.items[r], out);
+	for (size_t i = 0; i < SHOWN; i++)
+		free(l.shown[i].cell);
 	if (!ctx->rows.count)
 		fputs("(nothing to show)\n", out);
 	print_hidden(&l, out);
