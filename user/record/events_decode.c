@@ -5,6 +5,9 @@
 
 #include "record/events_layout.h"
 
+/* Events that are fetched before their turn: other threads' lie between. */
+#define AHEAD 8
+
 static void take_launch(struct events_codec *c, struct event *e)
 {
 	size_t n = c->n[GROUP_LAUNCH]++;
@@ -94,10 +97,14 @@ static void take_thread(struct events_codec *c, struct event *events, uint32_t t
 	struct thread_state s = {.ts = base};
 
 	for (uint32_t i = c->start[t]; i < c->start[t + 1]; i++) {
+		const struct event *later =
+			&events[c->order[i + AHEAD < c->start[t + 1] ? i + AHEAD : i]];
 		struct event *e = &events[c->order[i]];
 		uint64_t word = c->column[COL_FORM][c->n[GROUP_ALL]++];
 		enum form form = (enum form)(word & 0xff);
 
+		__builtin_prefetch(later, 1);
+		__builtin_prefetch((const char *)later + 64, 1);
 		memset(e, 0, sizeof(*e));
 		e->pid = (uint32_t)c->pid[t];
 		e->tid = (uint32_t)c->tid[t];

@@ -19,7 +19,7 @@ struct groups {
 	struct group_key *keys; /* as rows */
 	size_t keys_cap;
 	struct map index; /* (hash of the key, attempt) to row */
-	uint32_t recent[RECENT]; /* rows by hash: most calls are like one before */
+	uint32_t recent[RECENT]; /* rows by API or arguments: most calls are like one before */
 	uint32_t *row_of;  /* of each call, MAP_NONE if it is in none */
 	int64_t *time_of;  /* of each call, -1 if it has no time of its own */
 };
@@ -44,19 +44,24 @@ static int row_add(struct groups *gs, const struct call *c, const struct group_k
 
 static bool has_key(const struct groups *gs, uint32_t row, const struct group_key *key)
 {
-	return gs->keys && !memcmp(&gs->keys[row], key, sizeof(*key));
+	uint64_t differ = 0;
+
+	for (size_t i = 0; i < GROUP_WORDS; i++)
+		differ |= gs->keys[row].words[i] ^ key->words[i];
+	return !differ;
 }
 
 static int row_find(struct groups *gs, const struct call *c, const struct group_key *key,
 		    uint32_t *out)
 {
-	uint64_t hash = map_hash_words(key->words, GROUP_WORDS), attempt;
-	uint32_t *recent = &gs->recent[hash % RECENT];
+	uint32_t *recent = &gs->recent[(gs->g->by_args ? c->args : c->api) % RECENT];
+	uint64_t hash, attempt;
 	int err;
 
 	*out = *recent;
 	if (*out < gs->ctx->rows.count && has_key(gs, *out, key))
 		return 0;
+	hash = map_hash_words(key->words, GROUP_WORDS);
 	for (attempt = 0;; attempt++) {
 		*out = map_get(&gs->index, hash, attempt);
 		if (*out == MAP_NONE)

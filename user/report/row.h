@@ -195,7 +195,7 @@ static inline int64_t call_single(const struct session *s, const struct call *c)
 
 /* ---- group.c: rows from calls ---- */
 
-#define GROUP_WORDS 6
+#define GROUP_WORDS 5
 
 struct grouping {
 	/* Does the call belong to the view, and to which row? */
@@ -205,6 +205,7 @@ struct grouping {
 	void (*add)(const struct report_ctx *ctx, const struct call *c, struct row *r);
 	/* Calls whose time stays out of the statistics; NULL: none. */
 	bool (*leave_out)(const struct call *c);
+	bool by_args; /* calls of one row rather share arguments than their API */
 	bool span; /* a poll is one wait of its whole span, and not its queries */
 	bool sums; /* no percentiles, no deviation */
 };

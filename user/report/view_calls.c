@@ -141,7 +141,7 @@ static void add_launch(const struct report_ctx *ctx, const struct call *c, struc
 static int build_launch(struct report_ctx *c)
 {
 	static const struct grouping g = { .key = launch_key, .fill = fill_launch,
-					   .add = add_launch };
+					   .add = add_launch, .by_args = true };
 
 	return group_calls(c, &g);
 }
