@@ -18,6 +18,7 @@ int session_builder_new(struct session_builder **out)
 	memset(b->transfer_cache, 0xff, ARGS_CACHE * sizeof(*b->transfer_cache));
 	memset(b->api_of, 0xff, sizeof(b->api_of));
 	memset(b->recent, 0xff, sizeof(b->recent));
+	memset(b->recent_ranges, 0xff, sizeof(b->recent_ranges));
 	b->first_event = INT64_MAX;
 	b->last_event = INT64_MIN;
 	*out = b;

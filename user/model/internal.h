@@ -13,6 +13,7 @@
 #define ARGS_CACHE (1u << 16)
 
 #define RECENT_QUEUES 64
+#define RECENT_RANGES 256
 
 enum pending_kind {
 	PENDING_BEGIN = EVENT_BEGIN,
@@ -63,6 +64,12 @@ struct epoch {
 	uint32_t pid, process;
 };
 
+/* What was looked up in ranges; epoch NO_INDEX: nothing. */
+struct recent_range {
+	uint64_t handle;
+	uint32_t epoch, range;
+};
+
 struct session_builder {
 	struct session *s;
 	struct queue *queues;
@@ -88,6 +95,7 @@ struct session_builder {
 	struct map texts;     /* (hash of the text, attempt) to kernel */
 	struct map confirmed; /* (process, kernel): a getter gave this name */
 	struct map ranges;    /* (epoch, handle) to the first of its names */
+	struct recent_range recent_ranges[RECENT_RANGES]; /* by handle */
 	struct map unnamed;   /* (process, handle) to kernel */
 
 	size_t apis_cap, processes_cap, threads_cap, kernels_cap, calls_cap, launches_cap,

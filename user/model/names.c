@@ -146,12 +146,16 @@ int builder_names(struct session_builder *b)
  * The name valid at ts: the last one before, else the first one after, since
  * a handle is read when it is first used, and so a moment late.
  */
-static uint32_t name_lookup(const struct session_builder *b, uint32_t epoch, uint64_t handle,
+static uint32_t name_lookup(struct session_builder *b, uint32_t epoch, uint64_t handle,
 			    int64_t ts)
 {
-	uint32_t low = map_get(&b->ranges, epoch, handle);
-	uint32_t high;
+	struct recent_range *recent = &b->recent_ranges[(handle >> 4) % RECENT_RANGES];
+	uint32_t low, high;
 
+	if (recent->handle != handle || recent->epoch != epoch)
+		*recent = (struct recent_range){ handle, epoch,
+						 map_get(&b->ranges, epoch, handle) };
+	low = recent->range;
 	if (low == MAP_NONE)
 		return NO_INDEX;
 	high = b->names[low].after;

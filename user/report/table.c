@@ -291,7 +291,7 @@ static void layout_make(const struct report_ctx *ctx, const struct view *v, stru
 
 static void pad(FILE *out, size_t used, size_t width)
 {
-	static const char spaces[] = "                                                                ";
+	static const char spaces[] = "                                                ";
 	size_t n;
 
 	for (; used < width; used += n) {
