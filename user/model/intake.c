@@ -2,8 +2,6 @@
 /* Events on their way in: by thread, arguments aside, 24 bytes each. */
 #include "model/internal.h"
 
-#define MAX_LATE 32 /* places that an event is moved back on its way in */
-
 static int queue_find(struct session_builder *b, const struct event *e, struct queue **out)
 {
 	uint32_t *recent = &b->recent[e->tid % RECENT_QUEUES], i = *recent;
@@ -133,26 +131,6 @@ static int pending_fill(struct session_builder *b, const struct event *e, struct
 	}
 }
 
-/*
- * A poll is written when it is over, and so a few places late: such an event
- * goes where it belongs at once, behind those of its time.
- */
-static void queue_settle(struct queue *q, size_t last)
-{
-	struct pending late = q->events[last];
-	size_t least = last > MAX_LATE ? last - MAX_LATE : 0;
-	size_t i = last;
-
-	while (i > least && q->events[i - 1].ts > late.ts)
-		i--;
-	if (i && q->events[i - 1].ts > late.ts) {
-		q->unsorted = true; /* further: queue_sort()'s */
-		return;
-	}
-	memmove(q->events + i + 1, q->events + i, (last - i) * sizeof(late));
-	q->events[i] = late;
-}
-
 /* The kinds of struct pending are those of struct event. */
 static int event_keep(struct session_builder *b, const struct event *e)
 {
@@ -183,7 +161,7 @@ static int event_keep(struct session_builder *b, const struct event *e)
 		b->last_event = p->ts;
 	q->count++;
 	if (q->count > 1 && p->ts < p[-1].ts)
-		queue_settle(q, q->count - 1);
+		queue_settle(q);
 	return 0;
 }
 

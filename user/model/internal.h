@@ -115,7 +115,9 @@ int builder_names(struct session_builder *b);		       /* names.c */
 int builder_pair(struct session_builder *b);		       /* pair.c */
 int builder_cold(struct session_builder *b);		       /* cold.c */
 
-int queue_sort(struct queue *q); /* sort.c */
+/* sort.c: the last event, late, goes where it belongs if that is near; and all events do. */
+void queue_settle(struct queue *q);
+int queue_sort(struct queue *q);
 
 /* First epoch of pid, as an index, and how many; process.c. */
 size_t epochs_of(const struct session_builder *b, uint32_t pid, size_t *count);

@@ -7,6 +7,28 @@
 #include "model/internal.h"
 
 #define MIN_RUN 32
+#define MAX_LATE 32 /* places that an event is moved back on its way in */
+
+/*
+ * A poll is written when it is over, and so a few places late: such an event
+ * goes where it belongs at once, behind those of its time.
+ */
+void queue_settle(struct queue *q)
+{
+	size_t last = q->count - 1;
+	struct pending late = q->events[last];
+	size_t least = last > MAX_LATE ? last - MAX_LATE : 0;
+	size_t i = last;
+
+	while (i > least && q->events[i - 1].ts > late.ts)
+		i--;
+	if (i && q->events[i - 1].ts > late.ts) {
+		q->unsorted = true; /* further: queue_sort()'s */
+		return;
+	}
+	memmove(q->events + i + 1, q->events + i, (last - i) * sizeof(late));
+	q->events[i] = late;
+}
 
 /* End of the ascending run at from; short ones are made longer by insertion. */
 static size_t run_end(struct pending *v, size_t from, size_t count)

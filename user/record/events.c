@@ -94,6 +94,12 @@ void events_sort(struct events_codec *c, size_t count)
 	uint32_t sum = 0;
 
 	memset(c->start, 0, (c->threads + 1) * sizeof(c->start[0]));
+	if (c->threads == 1) {
+		for (size_t i = 0; i < count; i++)
+			c->order[i] = (uint32_t)i;
+		c->start[1] = (uint32_t)count;
+		return;
+	}
 	for (size_t i = 0; i < count; i++)
 		c->start[thread[i]]++;
 	for (size_t t = 0; t <= c->threads; t++) {
