@@ -46,11 +46,14 @@ class Setting:
         """Of a measurement that goes on until it is exact enough."""
         return min(6 if self.simulated else seconds, self.left() - 70)
 
-    def env(self):
+    def env(self, library=None):
+        """library: a directory whose libraries come before all others."""
         env = dict(os.environ, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1",
                    TRITON_CACHE_DIR=os.path.join(self.scratch, "triton"))
         if self.simulated:
             env["LD_LIBRARY_PATH"] = self.simulated
+        if library:
+            env["LD_LIBRARY_PATH"] = ":".join(filter(None, [library, env.get("LD_LIBRARY_PATH")]))
         return env
 
     def simulated_command(self, mode, threads=1):
@@ -102,12 +105,12 @@ class Check:
         self.owned.append(thing)
         return thing
 
-    def job(self, command, name="job"):
+    def job(self, command, name="job", library=None):
         directory = self.setting.directory(f"{self.name}-{name}")
-        return self.own(Job(directory, command, self.setting.env()))
+        return self.own(Job(directory, command, self.setting.env(library)))
 
-    def torch(self, mode, name="job"):
-        return self.job(self.setting.torch_command(mode), name)
+    def torch(self, mode, name="job", library=None):
+        return self.job(self.setting.torch_command(mode), name, library)
 
     def cuda(self, variant, threads=1, stream="own", name="job"):
         return self.job(self.setting.cuda_command(variant, threads, stream), name)

@@ -11,7 +11,6 @@ from jobs import Trouble
 
 RELATIVE = 0.015  # half of the 95 % interval that is good enough
 LEAST_PAIRS = 12
-EDGE_WINDOWS = 5
 
 
 def now():
@@ -46,9 +45,6 @@ class Windows:
         self.recordings.append(recording)
         time.sleep(self.rest)
         return begin, end
-
-    def edge(self):
-        return [self.detached() for _ in range(EDGE_WINDOWS)]
 
     def pair(self, rng):
         """One window of each sort, in an order that nothing can be in step with."""
@@ -91,10 +87,10 @@ def interleave(windows, seconds):
     return result or windows.result()
 
 
-def settled_loss(windows):
-    """Events and losses of all attached windows, read when no window is being measured."""
+def settled_loss(measuring):
+    """Events and losses of all its recordings, read when no window is being measured."""
     events, lost = 0, {}
-    for r in windows.recordings:
+    for r in measuring.recordings:
         quality = r.report("summary")["quality"]
         events += quality["events"]
         for cause, n in compare.losses(quality).items():
@@ -103,20 +99,13 @@ def settled_loss(windows):
 
 
 def measured(check, job, length, seconds, unit, per=1):
-    """Slowdown while traced, and what is left of it after detaching."""
+    """Slowdown while traced."""
     windows = Windows(check, job, check.setting.seconds(length))
     job.free()
     time.sleep(check.setting.seconds(2))
-    before = windows.edge()
     result = interleave(windows, seconds)
-    time.sleep(1)
-    after = windows.edge()
     job.end_free()
     report_slowdown(check, windows, result, unit, per)
-    residue = stats.ratio_of_groups(windows.medians(after), windows.medians(before))
-    check.measure(f"{unit} after the last detaching / before the first attaching",
-                  round(residue["ratio"], 4), "×", low=round(residue["low"], 4),
-                  high=round(residue["high"], 4), n=residue["n"])
     events, lost = settled_loss(windows)
     check.expect("attached windows recorded events, and lost none", events > 0 and not lost,
                  f"{events} events, lost {lost or 'none'}")

@@ -9,6 +9,7 @@ import shutil
 
 import checks
 import measure
+import residue
 from check import JOBS, Skip
 
 # prepare starts the jobs, while the check before still runs unless that one is quiet:
@@ -146,6 +147,8 @@ PLAN = [
     Entry("cost", one_cuda, run_cost, 60, True, "calibrated cost a call"),
     Entry("kill", one_cuda, measure.run_kill, 90, True, "SIGKILL of gbpf"),
     Entry("empty", one_cuda, measure.run_empty, 180, True, "cost on empty launches"),
+    Entry("residue", residue.prepare, residue.run, 160, True,
+          "training step after detaching / before, against a job never traced"),
     Entry("slowdown", one_train, measure.run_slowdown, 600, True,
-          "slowdown of the training step, and what is left after detaching"),
+          "slowdown of the training step while traced"),
 ]

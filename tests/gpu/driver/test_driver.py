@@ -9,6 +9,7 @@ import unittest
 import checks
 import compare
 import plan
+import residue
 import results
 import stats
 from check import JOBS, Check, Setting
@@ -173,6 +174,72 @@ class Checks(unittest.TestCase):
     def test_names_of_checks_are_unique(self):
         names = [e.name for e in plan.PLAN]
         self.assertEqual(len(names), len(set(names)))
+
+
+class Stepping:
+    """A job whose machine gets slower with every slice that any job runs."""
+
+    clock = 0
+
+    def __init__(self, base, drift):
+        self.base, self.drift = base, drift
+
+    def ask(self, text):
+        assert text == "steps 9"
+        Stepping.clock += 1
+        return {"step_p50_ns": self.base + self.drift * Stepping.clock}
+
+
+class Residue(unittest.TestCase):
+    SMAPS = """\
+7f00-7f10 r-xp 00000000 08:01 12   /a b/libcuda.so.1
+Rss:      900 kB
+Anonymous:        8 kB
+7f10-7f20 rw-p 00010000 08:01 12   /a b/libcuda.so.1
+Anonymous:       64 kB
+7f20-7f30 r-xp 00000000 08:01 13   /a/libcudart.so.13 (deleted)
+Anonymous:        4 kB
+7f30-7f40 r-xp 00000000 08:01 14   /a/libtorch_cuda.so
+Anonymous:       16 kB
+7f40-7f50 rwxp 00000000 00:00 0
+Anonymous:       32 kB
+"""
+
+    def ratios(self, a, b, drift):
+        jobs = {"a": Stepping(a, drift), "b": Stepping(b, drift)}
+        return residue.phase(jobs, 9, 20, float("inf"))
+
+    def test_only_changed_code_of_cuda_counts(self):
+        self.assertEqual(residue.changed_kib(self.SMAPS), 12)
+        self.assertEqual(residue.changed_kib(""), 0)
+
+    def test_drift_cancels_out_and_a_slower_job_shows(self):
+        before, same = self.ratios(1000, 1000, 7), self.ratios(1000, 1000, 7)
+        slower = self.ratios(1000, 1100, 0)
+        self.assertEqual([set(before), set(same)], [{1.0}, {1.0}])
+        check = Check("c", Setting("gbpf", "/nowhere", "/nowhere"))
+        self.assertEqual(residue.report(check, before, same)["high"], 1.0)
+        self.assertAlmostEqual(residue.report(check, before, slower)["low"], 1.1)
+        self.assertEqual(check.measures[-1]["n"], 20)
+
+    def test_too_few_pairs_are_no_answer(self):
+        jobs = {"a": Stepping(1000, 0), "b": Stepping(1000, 0)}
+        self.assertRaises(Exception, residue.phase, jobs, 9, 20, 0)
+
+    def test_both_orders_come(self):
+        rng = residue.random.Random(1)
+        self.assertEqual({residue.order_of(rng) for _ in range(50)}, {"abba", "baab"})
+
+    def control(self, during_a, during_b):
+        check = Check("c", Setting("gbpf", "/nowhere", "/nowhere"))
+        residue.verify_control(check, {"a": 4, "b": 4}, {"a": during_a, "b": during_b},
+                               {"a": 4, "b": 4})
+        return [ok for _, ok, _ in check.results]
+
+    def test_a_control_that_was_touched_is_none(self):
+        self.assertEqual(self.control([4, 4], [8, 12]), [True, True])
+        self.assertEqual(self.control([4, 8], [8, 12]), [True, False])
+        self.assertEqual(self.control([4, 4], [8, 4]), [False, True])
 
 
 class Results(unittest.TestCase):

@@ -8,6 +8,7 @@ import argparse
 import collections
 import ctypes
 import json
+import statistics
 import sys
 import threading
 import time
@@ -174,11 +175,14 @@ class SimJob:
 
     def run_steps(self, count):
         clocks = [gate.Clock() for _ in self.lanes]
+        lengths = []
 
         def run(lane, clock):
             self.driver.enter()
             for _ in range(count):
+                begin = time.monotonic_ns()
                 self.lane_step(lane, clock)
+                lengths.append(time.monotonic_ns() - begin)
 
         threads = [threading.Thread(target=run, args=a) for a in zip(self.lanes, clocks)]
         begin = time.monotonic_ns()
@@ -189,7 +193,7 @@ class SimJob:
         return {
             "say": "steps", "steps": count, "begin_ns": begin, "end_ns": time.monotonic_ns(),
             "sync_ns": sum(c.ns for c in clocks), "syncs": sum(c.count for c in clocks),
-            "step_p50_ns": 0, "expected": self.expected(count),
+            "step_p50_ns": int(statistics.median(lengths)), "expected": self.expected(count),
             "h2d_bytes": 4096 * count * len(self.lanes), "d2h_bytes": 512 * count * len(self.lanes),
         }
 
