@@ -14,7 +14,7 @@ FUZZ_RUNS ?= 20000
 FUZZ_RUNS_elf ?= 60000
 FUZZ_RUNS_record ?= 600
 FUZZ_RUNS_session ?= 2500
-FUZZ_SECONDS ?= 600
+FUZZ_SECONDS ?= 90
 FUZZ_BUILD = $(BUILD)/fuzz
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BINS := $(FUZZ_NAMES:%=$(FUZZ_BUILD)/fuzz_%)
