@@ -228,11 +228,14 @@ static void warn_coverage(const struct report_ctx *c, FILE *out)
 		fprintf(out, "%zu more images were mapped before their probes were in place\n",
 			gaps - 1);
 	}
-	if (refused || uncovered) {
+	if (uncovered) {
 		warn(c, out);
-		fprintf(out, "not hooked: %zu functions, %zu whole images; gbpf doctor says why\n",
-			refused, uncovered);
+		fprintf(out, "%zu image%s not hooked at all; gbpf doctor says why\n", uncovered,
+			uncovered == 1 ? " is" : "s are");
 	}
+	if (refused) /* a few of NCCL's always are: no reason to warn */
+		fprintf(out, "not hooked: %zu function%s; gbpf doctor says why\n", refused,
+			refused == 1 ? "" : "s");
 }
 
 static void warn_file(const struct report_ctx *c, FILE *out)
