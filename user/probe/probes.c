@@ -165,7 +165,7 @@ static int rung_try(struct probes *p, enum rung rung, bool returns, struct probe
 	trial->rung = rung;
 	trial->attach = 1;
 	trial->load = skeleton_load(p, rung);
-	if (trial->load) {
+	if (trial->load || !p->skel) {
 		skeleton_unload(p);
 		return trial->load;
 	}
