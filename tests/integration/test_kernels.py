@@ -35,7 +35,7 @@ PATTERNS = {
     "train": "--iterations 3", "sync": "--iterations 3", "copy": "--iterations 3",
     "allocs": "--iterations 3", "poll": "--iterations 2 --kernel-ns 2000000",
     "unload": "--iterations 6", "fork": "--iterations 3", "names": "--iterations 2",
-    "longjmp": "--iterations 4", "opencall": "--start-delay 2", "threads": "--threads 8",
+    "longjmp": "--iterations 4", "opencall": "--start-delay 10", "threads": "--threads 8",
 }
 
 
