@@ -150,7 +150,7 @@ static void print_verdict(const struct doctor *d)
 	fputs(term_style(colour, d->ok ? TERM_GREEN : TERM_RED), stdout);
 	if (d->ok)
 		printf("gbpf trace works here.");
-	else if (d->process_trouble)
+	else if (d->process && d->process_trouble)
 		printf("gbpf trace works here, but would see nothing of process %u: see '%s' "
 		       "above.", d->process->pid, d->trouble);
 	else
