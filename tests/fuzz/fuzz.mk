@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Every tests/fuzz/fuzz_NAME.c is a libFuzzer target. It is linked with all of
-# user/, built by clang with the address and undefined-behaviour sanitizers.
+# user/, built by clang with sanitizers (tests/unit/san.mk).
 #   tests/fuzz/corpus/NAME/   inputs to start from, if any
 #   tests/fuzz/NAME.dict      tokens to try, if any
 #
@@ -18,27 +18,15 @@ FUZZ_SECONDS ?= 90
 FUZZ_BUILD = $(BUILD)/fuzz
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BINS := $(FUZZ_NAMES:%=$(FUZZ_BUILD)/fuzz_%)
-FUZZ_CFLAGS = -std=c11 -O1 -g -Wall -Wextra -Wno-unused-parameter -fno-omit-frame-pointer \
-	-fno-strict-aliasing -fno-sanitize-recover=all
 FUZZ_OPTIONS = -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 \
 	-artifact_prefix=$(FUZZ_BUILD)/found/$1- $(addprefix -dict=,$(wildcard tests/fuzz/$1.dict))
 
 .PHONY: fuzz fuzz-smoke fuzz-long
 fuzz: $(FUZZ_BINS)
 
-$(FUZZ_BUILD)/obj/%.o: %.c | $(SKEL)
-	$(call say,FUZZCC,$<)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,address,undefined \
-		-MMD -MP -c $< -o $@
-
-$(FUZZ_BUILD)/libgbpf.a: $(LIB_SRCS:%.c=$(FUZZ_BUILD)/obj/%.o)
-	$(call say,AR,$@)
-	$(Q)rm -f $@
-	$(Q)ar rcs $@ $^
-
-$(FUZZ_BUILD)/fuzz_%: $(FUZZ_BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_BUILD)/libgbpf.a
+$(FUZZ_BUILD)/fuzz_%: $(SAN)/obj/tests/fuzz/fuzz_%.o $(SAN)/libgbpf.a
 	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(LDLIBS) -o $@
 
 # Fixed seed and an empty directory for what is found on the way: the same inputs every time.
@@ -62,4 +50,4 @@ $(FUZZ_NAMES:%=fuzz-long-%): fuzz-long-%: $(FUZZ_BUILD)/fuzz_%
 fuzz-smoke: $(FUZZ_NAMES:%=fuzz-smoke-%)
 fuzz-long: $(FUZZ_NAMES:%=fuzz-long-%)
 
--include $(LIB_SRCS:%.c=$(FUZZ_BUILD)/obj/%.d) $(FUZZ_NAMES:%=$(FUZZ_BUILD)/obj/tests/fuzz/fuzz_%.d)
+-include $(FUZZ_NAMES:%=$(SAN)/obj/tests/fuzz/fuzz_%.d)

@@ -146,7 +146,11 @@ $(SIM)/simjob-linked: $(SIM_JOB:%=$(SIM)/obj/job/%.o) $(SIM)/obj/job/job_throw.o
 	$(Q)$(CXX) $(filter %.o,$^) -static-libgcc -Wl,--no-as-needed -L$(SIM)/lib -l:libcuda.so.1 \
 		-l:libcudart.so.13 -Wl,-rpath,'$$ORIGIN/lib' -ldl -lpthread -o $@
 
-$(SIM)/simjob-static: $(SIM_JOB:%=$(SIM)/obj/static/%.o) $(SIM)/obj/job/job_throw.o \
+# Only one source is another one there.
+SIM_STATIC_JOB := $(SIM_JOB:%=$(SIM)/obj/job/%.o)
+SIM_STATIC_JOB := $(SIM_STATIC_JOB:%/job/job_setup.o=%/static/job_setup.o)
+
+$(SIM)/simjob-static: $(SIM_STATIC_JOB) $(SIM)/obj/job/job_throw.o \
 		$(SIM_RUNTIME:%=$(SIM)/obj/push/%.o)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $^ -static-libgcc -ldl -lpthread -o $@

@@ -89,13 +89,11 @@ static bool is_runtime(const struct image *i)
 static void print_hooked(const struct doctor *d, const struct doctor_image *i)
 {
 	struct doctor_reason reasons[REASONS];
-	size_t n = doctor_reasons(i->asked, reasons, REASONS), k, not_hooked = 0;
+	size_t n = doctor_reasons(i->asked, reasons, REASONS), k;
 	size_t more = i->all ? i->all->hooked - i->asked->hooked : 0;
 	bool runtime = is_runtime(i->asked) && !selection_wants_library(d->selection, API_RUNTIME);
 	char text[512];
 
-	for (k = 0; k < n; k++)
-		not_hooked += reasons[k].count;
 	if (i->trouble[0])
 		snprintf(text, sizeof(text), "%s%s", i->not_asked ? "" : "none: ", i->trouble);
 	else
