@@ -52,7 +52,7 @@ LIB_SRCS := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c))
 LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o)
 UNIT_SRCS := $(wildcard tests/unit/test_*.c)
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/unit/%)
-SKEL := $(BUILD)/gbpf.skel.h $(BUILD)/gbpf_hold.skel.h
+SKEL := $(BUILD)/gbpf.skel.h $(BUILD)/gbpf_hold.skel.h $(BUILD)/gbpf_monitor.skel.h
 
 .PHONY: all clean
 all: $(BUILD)/gbpf
@@ -75,6 +75,10 @@ $(BUILD)/gbpf.skel.h: $(BUILD)/gbpf.bpf.o
 $(BUILD)/gbpf_hold.skel.h: $(BUILD)/hold.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name gbpf_hold > $@
+
+$(BUILD)/gbpf_monitor.skel.h: $(BUILD)/monitor.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name gbpf_monitor > $@
 
 $(BUILD)/obj/%.o: %.c | $(SKEL)
 	$(call say,CC,$<)
