@@ -43,7 +43,7 @@ static __noinline void trip(struct gbpf_thread *t)
 }
 
 /* What this hit and its return cost the thread. */
-static __always_inline void spend(struct gbpf_thread *t, u32 hot, u32 cost)
+static __noinline void spend(struct gbpf_thread *t, u32 hot, u32 cost)
 {
 	t->spent[hot] += cost;
 	if (t->period != mon.period) {
@@ -76,7 +76,7 @@ static __always_inline void unwind(struct gbpf_thread *t, u32 sp)
 	}
 }
 
-static __always_inline u32 kernel_slot(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
+static __noinline u32 kernel_slot(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
 {
 	u64 handle = PT_REGS_PARM1(ctx), other = PT_REGS_PARM2(ctx), key;
 	struct gbpf_kernel *k;
@@ -119,7 +119,7 @@ static __noinline u64 size_of_call(struct pt_regs *ctx, struct gbpf_thread *t, u
 	return t->scratch[0] * t->scratch[1];
 }
 
-static __always_inline void open_arguments(struct pt_regs *ctx, struct gbpf_thread *t,
+static __noinline void open_arguments(struct pt_regs *ctx, struct gbpf_thread *t,
 					   struct gbpf_open *o, u64 cookie)
 {
 	u32 class = o->class & ~GBPF_CLASS_WAITS;
@@ -150,11 +150,17 @@ static __noinline int call_open(struct pt_regs *ctx, struct gbpf_thread *t, u64 
 	o->api = COOKIE_API(cookie);
 	o->class = api_class[COOKIE_API(cookie)];
 	o->hot = cookie >> 63;
-	o->gen = mon.gen;
 	open_arguments(ctx, t, o, cookie);
 	o->ts = bpf_ktime_get_ns();
 	t->depth = depth + 1;
 	return 1;
+}
+
+static __always_inline u32 cost_of(u32 class, bool returns)
+{
+	if (!returns)
+		return mon.cost_entry;
+	return class == GBPF_CLASS_LAUNCH ? mon.cost_launch : mon.cost_pair;
 }
 
 static __noinline int call_count(struct pt_regs *ctx, struct gbpf_thread *t, u64 pid_tgid,
@@ -170,22 +176,28 @@ static __noinline int call_count(struct pt_regs *ctx, struct gbpf_thread *t, u64
 	if (!cell)
 		return 0;
 	__sync_fetch_and_add(&cell->calls, 1);
+	t->calls[cookie >> 63]++;
 	t->last = bpf_ktime_get_ns();
 	if (class == GBPF_CLASS_LAUNCH) {
 		t->launches++;
 		kernel = kernel_slot(ctx, pid_tgid, cookie);
 	}
-	spend(t, cookie >> 63, !returns ? mon.cost_entry :
-			       class == GBPF_CLASS_LAUNCH ? mon.cost_launch : mon.cost_pair);
+	spend(t, cookie >> 63, cost_of(class, returns));
 	unwind(t, (u32)PT_REGS_SP(ctx));
 	return returns ? call_open(ctx, t, cookie, slot, kernel) : 0;
 }
 
-/* Two links of an image overlap while one replaces the other: only one counts. */
+/*
+ * Two links of an image overlap while one replaces the other: only one counts. A
+ * window counts from when all its probes are there until the first goes.
+ */
 static __always_inline bool link_counts(u64 cookie)
 {
-	return cookie & GBPF_COOKIE_HOT ||
-	       image_parity[COOKIE_IMAGE(cookie)] == (cookie >> 62 & 1);
+	u8 state = image_state[COOKIE_IMAGE(cookie)];
+
+	if (cookie & GBPF_COOKIE_HOT)
+		return state & GBPF_IMAGE_OPEN;
+	return (state & GBPF_IMAGE_PARITY) == (cookie >> 62 & 1);
 }
 
 /* Returns whether the return of this call is wanted, too. */
@@ -198,12 +210,15 @@ static __always_inline bool count_begin(struct pt_regs *ctx)
 	if (!wanted(pid_tgid >> 32))
 		return false;
 	cookie = bpf_get_attach_cookie(ctx);
-	if (!link_counts(cookie))
-		return false;
 	t = thread_find(pid_tgid);
 	if (!t)
 		t = thread_new(pid_tgid);
-	return t && call_count(ctx, t, pid_tgid, cookie);
+	if (!t)
+		return false;
+	if (link_counts(cookie))
+		return call_count(ctx, t, pid_tgid, cookie);
+	spend(t, cookie >> 63, mon.cost_entry);
+	return false;
 }
 
 static __always_inline struct gbpf_proc *proc_get(u32 pid)
@@ -325,7 +340,7 @@ static __noinline void count_return(struct pt_regs *ctx, struct gbpf_thread *t, 
 	struct gbpf_cell *cell;
 	u64 ns;
 
-	if (!o || (o->hot && o->gen != mon.gen)) {
+	if (!o) {
 		__sync_fetch_and_add(&counters.unmatched, 1);
 		return;
 	}

@@ -31,6 +31,11 @@
 #define GBPF_COOKIE_PARITY (1ULL << 62) /* which of two links of an image counts */
 #define GBPF_COOKIE_HOT (1ULL << 63)	/* attached in windows only */
 
+enum gbpf_image_state {
+	GBPF_IMAGE_PARITY = 1, /* of the link, of those always attached, that counts */
+	GBPF_IMAGE_OPEN = 2,   /* its window is open */
+};
+
 enum gbpf_class { /* what an API is to the monitor; by API id */
 	GBPF_CLASS_OTHER = 0,
 	GBPF_CLASS_LAUNCH = 1,
@@ -65,10 +70,9 @@ struct gbpf_open {
 	__u64 ts;
 	__u64 pointer; /* ALLOC: where the call stores it; FREE: what is freed */
 	__u64 bytes;
-	__u32 sp, cell, kernel, gen;
+	__u32 sp, cell, kernel;
 	__u16 api;
 	__u8 class, hot;
-	__u32 pad;
 };
 
 struct gbpf_thread {
@@ -77,6 +81,7 @@ struct gbpf_thread {
 	__u64 period_spent; /* of the period below */
 	__u32 period, tripped;
 	__u64 time[2][2];   /* ns in outermost calls that returned: [windows][waits] */
+	__u64 calls[2];	    /* begun: of what is always there, of windows */
 	__u64 launches;
 	__u64 last;	    /* when it last began a call */
 	__u32 depth, ended;
@@ -110,15 +115,14 @@ struct gbpf_kernel {
 };
 
 struct gbpf_monitor_switches {
-	__u32 gen;	  /* of the window that is open */
 	__u32 period;	  /* of the budget */
+	__u32 pad;
 	__u64 allowance;  /* ns a thread may spend on probes in a period before it trips; 0: any */
 	__u32 inside_ns;  /* what our own probe adds to the duration it measures */
 	__u32 cost_entry; /* ns: of a hit without a return probe */
 	__u32 cost_pair;  /* of both ends, */
 	__u32 cost_launch; /* of a launch */
 	__u32 cost_switch; /* of a notice of the scheduler */
-	__u32 pad;
 };
 
 struct gbpf_monitor_counters {
