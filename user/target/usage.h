@@ -14,6 +14,7 @@ struct usage {
 	uint32_t processes;  /* that were summed; 0: the process is gone */
 	bool io_known;	     /* false: /proc/PID/io of at least one of them may not be read */
 	uint64_t read_bytes, write_bytes; /* from and to storage, not the page cache */
+	bool fell; /* usage_advance()'s own: the reading after this one was less */
 };
 
 /*
@@ -26,15 +27,17 @@ int usage_tree(uint32_t pid, struct usage *out);
 int usage_trees(const uint32_t *pids, size_t count, struct usage *out);
 
 /*
- * How much the tree used between two readings of it, each number since 0 at least:
- * a sum falls when a process leaves the tree, or ends and nobody waits for it.
- * False, and nothing in out, unless time passed and both readings saw it.
+ * How much the tree used since the last reading, which now takes the place of. A sum
+ * falls when a process leaves the tree, ends and nobody waits for it, or is waited for while
+ * /proc is walked: that is shown as 0, never as less, and what is missing from one reading
+ * and back in the next is not counted twice. False, and nothing in out, unless time passed
+ * and both readings saw the process.
  */
 struct usage_rate {
-	double cpu_pct;	       /* of one CPU */
+	double cpu_pct;	       /* of one CPU, at most that of all CPUs */
 	double io_bytes_per_s; /* read and written; -1: not known */
 };
-bool usage_between(const struct usage *from, const struct usage *to, struct usage_rate *out);
+bool usage_advance(struct usage *last, const struct usage *now, struct usage_rate *out);
 
 /* One thread, /proc/PID/task/TID/schedstat; ns since it started. */
 struct thread_usage {
@@ -52,6 +55,12 @@ int usage_thread(uint32_t pid, uint32_t tid, struct thread_usage *out);
  * -ENOENT: no quota anywhere above it; -ESRCH, -EACCES.
  */
 int cgroup_throttled(uint32_t pid, uint64_t *ns, uint64_t *periods);
+/*
+ * The same of the cgroup at path ("/outer/inner") below an open directory of a hierarchy of
+ * this version (1 or 2). ns and periods are 0 where it fails.
+ */
+int cgroup_throttled_at(int root, const char *path, int version, uint64_t *ns,
+			uint64_t *periods);
 
 /*
  * Share (0..1) of interval_ns that differences of the two counters stand for: each throttled
