@@ -105,5 +105,5 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libgbpf.a
 unit: $(UNIT_BINS)
 
 .SECONDARY:
--include $(wildcard tests/sim/sim.mk tests/fuzz/fuzz.mk tests/integration/integration.mk tests/gpu/gpu.mk tools/*.mk docs/docs.mk)
+-include $(wildcard tests/sim/*.mk tests/fuzz/fuzz.mk tests/integration/integration.mk tests/gpu/gpu.mk tools/*.mk docs/docs.mk)
 -include $(LIB_OBJS:.o=.d) $(UNIT_BINS:$(BUILD)/tests/unit/%=$(BUILD)/obj/tests/unit/%.d)

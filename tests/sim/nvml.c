@@ -5,7 +5,7 @@
  * must be closed properly it has a thread and open files of its own between
  * init and shutdown, and one more for each event set and GPM sample.
  *
- * SIMNVML_BARE: without what a library may lack. SIMNVML_NO_INIT: without init.
+ * SIMNVML_BARE: without what a library may lack. SIMNVML_NO_INIT: init has another name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,6 @@ static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
 static pthread_t thread;
 static unsigned inits;
 static int control = -1;
-static size_t xids_told;
 
 static void *idle(void *arg)
 {
@@ -90,7 +89,10 @@ static int about(const char *function, struct device *d, struct state **s)
 	return code;
 }
 
-#ifndef SIMNVML_NO_INIT
+#ifdef SIMNVML_NO_INIT
+#define nvmlInit_v2 nvmlInit /* its name before 2013 */
+#endif
+
 EXPORT int nvmlInit_v2(void)
 {
 	struct state *s;
@@ -103,7 +105,6 @@ EXPORT int nvmlInit_v2(void)
 	}
 	return end(code);
 }
-#endif
 
 EXPORT int nvmlShutdown(void)
 {
@@ -345,6 +346,8 @@ EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t d, unsigned int inde
 		*out = &d->instances[index];
 	return end(code);
 }
+
+static size_t xids_told;
 
 EXPORT int nvmlEventSetCreate(nvmlEventSet_t *out)
 {

@@ -51,7 +51,7 @@ struct state {
 	size_t xids_count;
 };
 
-/* Reads the file again if it is another one than last time. What is wrong in it ends the process. */
+/* Reads the file again if it is another one than last time; aborts if it is wrong. */
 struct state *state_now(void);
 
 /* To be called with the lock held: what this call of this function shall do. 0: answer. */
