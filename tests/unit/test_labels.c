@@ -26,8 +26,8 @@ static void pods_of_both_drivers(void **state)
 		/* systemd, version 2 and 1, three classes of service */
 		{ "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_SYSTEMD
 		  ".slice/cri-containerd-" HASH ".scope", UID },
-		{ "0::/kubepods.slice/kubepods-pod" UID_SYSTEMD ".slice/crio-" HASH ".scope/container",
-		  UID },
+		{ "0::/kubepods.slice/kubepods-pod" UID_SYSTEMD ".slice/crio-" HASH
+		  ".scope/container", UID },
 		{ "4:memory:/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod"
 		  UID_SYSTEMD ".slice/docker-" HASH ".scope", UID },
 		{ "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
@@ -40,9 +40,10 @@ static void pods_of_both_drivers(void **state)
 		{ "0::/system.slice/containerd.service/kubepods-burstable-pod" UID_SYSTEMD
 		  ".slice:cri-containerd:" HASH, UID },
 		/* static pods; gbpf in a cgroup namespace of its own */
-		{ "0::/kubepods.slice/kubepods-pod" STATIC_UID ".slice/cri-containerd-" HASH ".scope",
-		  STATIC_UID },
-		{ "0::/../../kubepods-pod" UID_SYSTEMD ".slice/cri-containerd-" HASH ".scope", UID },
+		{ "0::/kubepods.slice/kubepods-pod" STATIC_UID ".slice/cri-containerd-" HASH
+		  ".scope", STATIC_UID },
+		{ "0::/../../kubepods-pod" UID_SYSTEMD ".slice/cri-containerd-" HASH ".scope",
+		  UID },
 		{ "0::/kubepods/pod" UID " (deleted)", UID },
 	};
 	char out[128];

@@ -25,7 +25,8 @@ static void cpu_stat_of_both_versions(void **state)
 				 "nr_throttled 12\nthrottled_usec 345\nnr_bursts 0\nburst_usec 0\n";
 	static const char *const bad[] = { "", "usage_usec 1\n", "nr_throttled 1\n",
 					   "nr_throttled 1\nthrottled_usec 99999999999999999\n",
-					   "throttled_usec 1\n", "nr_throttled -1\nthrottled_usec 1\n" };
+					   "throttled_usec 1\n",
+					   "nr_throttled -1\nthrottled_usec 1\n" };
 	uint64_t ns, periods;
 
 	assert_int_equal(parse_cpu_stat(v1, sizeof(v1) - 1, &ns, &periods), 0);
@@ -55,7 +56,8 @@ static void cgroups_that_limit(void **state)
 		{ "0::/a/b", "/a/b", 2 }, { "0::/", "/", 2 }, { "0::/../x:y", "/../x:y", 2 },
 		{ "4:cpu,cpuacct:/a", "/a", 1 }, { "14:cpuacct,cpu:/a", "/a", 1 },
 		{ "2:cpu:/", "/", 1 },
-		{ "2:cpuset:/a", NULL, 0 }, { "2:cpuacct:/a", NULL, 0 }, { "1:name=cpu:/a", NULL, 0 },
+		{ "2:cpuset:/a", NULL, 0 }, { "2:cpuacct:/a", NULL, 0 },
+		{ "1:name=cpu:/a", NULL, 0 },
 		{ "1:,cp,u:/a", NULL, 0 }, { "0::/a (deleted)", NULL, 0 }, { "3::/a", NULL, 0 },
 		{ "0::", NULL, 0 }, { "0::a", NULL, 0 }, { "", NULL, 0 }, { ":", NULL, 0 },
 		{ "::/a", NULL, 0 }, { "x0::/a", NULL, 0 },
@@ -118,7 +120,8 @@ static void quotas_of_all_above_add_up(void **state)
 	assert_true(root >= 0);
 	assert_int_equal(cgroup_throttled_at(root, "/outer/inner", 2, &ns, &periods), -ENOENT);
 	put(t.root, "/outer/inner", "cpu.max", "50000 100000\n");
-	put(t.root, "/outer/inner", "cpu.stat", "nr_periods 9\nnr_throttled 2\nthrottled_usec 30\n");
+	put(t.root, "/outer/inner", "cpu.stat",
+	    "nr_periods 9\nnr_throttled 2\nthrottled_usec 30\n");
 	put(t.root, "/outer", "cpu.max", "max 100000\n");
 	put(t.root, "/outer", "cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_usec 50\n");
 	assert_int_equal(cgroup_throttled_at(root, "/outer/inner", 2, &ns, &periods), 0);
@@ -130,7 +133,8 @@ static void quotas_of_all_above_add_up(void **state)
 	assert_true(ns == 80000 && periods == 6);
 	assert_int_equal(cgroup_throttled_at(root, "/outer/inner", 1, &ns, &periods), -ENOENT);
 	put(t.root, "/outer/inner", "cpu.cfs_quota_us", "50000\n");
-	put(t.root, "/outer/inner", "cpu.stat", "nr_periods 9\nnr_throttled 2\nthrottled_time 31\n");
+	put(t.root, "/outer/inner", "cpu.stat",
+	    "nr_periods 9\nnr_throttled 2\nthrottled_time 31\n");
 	put(t.root, "", "cpu.cfs_quota_us", "-1\n");
 	assert_int_equal(cgroup_throttled_at(root, "/outer/inner", 1, &ns, &periods), 0);
 	assert_true(ns == 31 && periods == 2);
