@@ -26,8 +26,8 @@ static const struct family families[] = {
 	{ "gbpf_call_errors", "", "Calls that were seen and returned an error.",
 	  COUNTER, API, .count = read_call_errors },
 	{ "gbpf_call_bytes", "bytes", "Bytes that the calls that were seen copied, set or "
-	  "allocated.",
-	  COUNTER, API, .count = read_call_bytes },
+	  "allocated; absent before the first.",
+	  COUNTER, API, .count = read_call_bytes, .sparse = true },
 	{ "gbpf_call_seconds", .help = "Time in the calls that were seen, calls that they made "
 	  "included.",
 	  COUNTER, API, .count = read_call_ns, NS },

@@ -52,13 +52,14 @@ struct family {
 	const struct histogram *(*histogram)(const struct family_source *from);
 	double scale;  /* of a count to its unit; 0: 1 */
 	bool interval; /* count() is of the interval, not of all time */
+	bool sparse;   /* left out while it is 0: most rows never have any */
 	/* Upper bounds of the buckets for readers without native histograms, seconds. */
 	const double *classic;
 };
 
 #define FAMILY_CLASSIC 12 /* bounds in struct family's classic */
 
-/* NULL after the last. */
+/* NULL after the last. Those of SCOPE_API come first. */
 const struct family *family_get(size_t i);
 
 unsigned family_values(const struct family *f); /* per row: variants, or 1 */

@@ -98,7 +98,7 @@ bool page_value(const struct page_row *row, const struct family_walk *w, unsigne
 	}
 	if (page_count(row, w, &count)) {
 		*value = (double)count * (w->family->scale != 0 ? w->family->scale : 1);
-		return true;
+		return count || !w->family->sparse;
 	}
 	if (!w->family->gauge || !v->from[w->slot + i])
 		return false;

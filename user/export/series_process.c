@@ -124,9 +124,8 @@ static void count_api(struct series_process *known, const struct family_source *
 	if (!last)
 		return;
 	to = api_of_set(set, from->api->api);
-	while (family_walk(&w))
-		if (w.family->scope == SCOPE_API)
-			to->count[w.slot] += increment(&last->count[w.slot], w.family->count(from));
+	while (family_walk(&w) && w.family->scope == SCOPE_API) /* they come first */
+		to->count[w.slot] += increment(&last->count[w.slot], w.family->count(from));
 }
 
 static void count_process(struct series_process *known, const struct family_source *from,
