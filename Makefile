@@ -15,6 +15,7 @@ BUILD ?= build
 CC = gcc
 CLANG ?= clang
 BPFTOOL ?= bpftool
+PROTOC_C ?= protoc-c
 LLVM_STRIP ?= llvm-strip
 PYTHON ?= /usr/bin/python3
 SANITIZE ?=
@@ -40,7 +41,7 @@ BPF_CFLAGS = -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -
 
 # What the distribution ships as an archive is linked statically, so that one
 # file runs on any node with glibc.
-LDLIBS = -Wl,-Bstatic -lbpf -lelf -lzstd -lz -lcap -lstdc++ -Wl,-Bdynamic -lm -lpthread
+LDLIBS = -Wl,-Bstatic -lbpf -lelf -lzstd -lz -lcap -lcrypt -lprotobuf-c -lncursesw -ltinfo -lstdc++ -Wl,-Bdynamic -lm -lpthread
 LDFLAGS += -static-libgcc
 
 ifneq ($(SANITIZE),)
@@ -49,10 +50,10 @@ LDFLAGS := -fsanitize=$(SANITIZE)
 endif
 
 LIB_SRCS := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c))
-LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o)
+LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/metrics.pb-c.o
 UNIT_SRCS := $(wildcard tests/unit/test_*.c)
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/unit/%)
-SKEL := $(BUILD)/gbpf.skel.h $(BUILD)/gbpf_hold.skel.h
+SKEL := $(BUILD)/gbpf.skel.h $(BUILD)/gbpf_hold.skel.h $(BUILD)/gbpf_monitor.skel.h
 
 .PHONY: all clean
 all: $(BUILD)/gbpf
@@ -76,7 +77,21 @@ $(BUILD)/gbpf_hold.skel.h: $(BUILD)/hold.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name gbpf_hold > $@
 
-$(BUILD)/obj/%.o: %.c | $(SKEL)
+$(BUILD)/gbpf_monitor.skel.h: $(BUILD)/monitor.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name gbpf_monitor > $@
+
+$(BUILD)/metrics.pb-c.c $(BUILD)/metrics.pb-c.h &: user/export/metrics.proto
+	$(call say,PROTO,$(BUILD)/metrics.pb-c.c)
+	$(Q)mkdir -p $(BUILD)
+	$(Q)$(PROTOC_C) --proto_path=$(<D) --c_out=$(BUILD) $<
+
+$(BUILD)/obj/metrics.pb-c.o: $(BUILD)/metrics.pb-c.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+
+$(BUILD)/obj/%.o: %.c | $(SKEL) $(BUILD)/metrics.pb-c.h
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
@@ -105,5 +120,5 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libgbpf.a
 unit: $(UNIT_BINS)
 
 .SECONDARY:
--include $(wildcard tests/sim/sim.mk tests/unit/san.mk tests/fuzz/fuzz.mk tests/integration/integration.mk tests/gpu/gpu.mk tools/*.mk docs/docs.mk)
+-include $(wildcard tests/sim/*.mk tests/unit/san.mk tests/fuzz/fuzz.mk tests/integration/integration.mk tests/gpu/gpu.mk tools/*.mk docs/docs.mk)
 -include $(LIB_OBJS:.o=.d) $(UNIT_BINS:$(BUILD)/tests/unit/%=$(BUILD)/obj/tests/unit/%.d)

@@ -2,13 +2,9 @@
 /*
  * Processes that are born, execute and end. A child is wanted from its very
  * first instruction, because its bit is set before it runs; a bit goes when its
- * process ends, so that a reused process id starts clean.
+ * process ends, so that a reused process id starts clean. task_execs(),
+ * task_thread_ends() and task_ends() are the includer's.
  */
-
-static __always_inline void bit_clear(u32 pid)
-{
-	__sync_fetch_and_and(&filter[pid / 64 % GBPF_FILTER_WORDS], ~(1ULL << pid % 64));
-}
 
 static __always_inline void task_send(struct task_struct *task, u32 event)
 {
@@ -51,7 +47,7 @@ int gbpf_exec(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!bit_test(pid))
 		return 0;
-	name_forget(pid);
+	task_execs(pid);
 	task_send(task, GBPF_PROCESS_EXEC);
 	return 0;
 }
@@ -64,11 +60,11 @@ int gbpf_exit(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!bit_test(pid))
 		return 0;
-	poll_interrupt(tid);
+	task_thread_ends(pid, tid);
 	if (BPF_CORE_READ(task, signal, live.counter) > 0)
 		return 0; /* other threads go on */
 	task_send(task, GBPF_PROCESS_EXIT);
 	bit_clear(pid);
-	name_forget(pid);
+	task_ends(pid);
 	return 0;
 }

@@ -41,7 +41,7 @@ enum bpf_map_type {
 };
 
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
-enum { BPF_F_NO_PREALLOC = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1024, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { EFAULT = 14, ENOSPC = 28 };
 
@@ -78,10 +78,23 @@ struct signal_struct {
 
 struct mm_struct;
 
+struct sched_info {
+	unsigned long long run_delay;
+};
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+	u64 prev_sum_exec_runtime;
+};
+
 struct task_struct {
 	int pid;
 	int tgid;
 	int exit_code;
+	unsigned int __state;
+	unsigned int in_iowait : 1;
+	struct sched_info sched_info;
+	struct sched_entity se;
 	u64 start_boottime;
 	struct mm_struct *mm;
 	struct task_struct *real_parent;

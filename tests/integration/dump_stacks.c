@@ -11,10 +11,12 @@
 #include <string.h>
 
 #include "bpf/hold.h"
+#include "bpf/monitor.h"
 #include "bpf/switches.h"
 
 #include "gbpf.skel.h"
 #include "gbpf_hold.skel.h"
+#include "gbpf_monitor.skel.h"
 
 #define LOG_STATS 4 /* the kernel's BPF_LOG_STATS */
 #define LOG_BYTES (1 << 16)
@@ -91,9 +93,23 @@ static int hold_print(void)
 	return object_print(skel->obj, gbpf_hold__load(skel));
 }
 
+static int monitor_print(void)
+{
+	struct gbpf_monitor *skel = gbpf_monitor__open();
+
+	if (!skel)
+		return 1;
+	attach_type(skel->progs.monitor_session, ATTACH_SESSION);
+	attach_type(skel->progs.monitor_multi_entry, ATTACH_MULTI);
+	attach_type(skel->progs.monitor_multi_return, ATTACH_MULTI);
+	logs_take(skel->obj);
+	return object_print(skel->obj, gbpf_monitor__load(skel));
+}
+
 int main(void)
 {
 	int err = calls_print();
 
-	return err | hold_print();
+	err |= hold_print();
+	return err | monitor_print();
 }

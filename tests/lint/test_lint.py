@@ -151,9 +151,9 @@ def test_no_path_of_anybodys_machine():
     ])
 
 
-# target → probe → collect → record → model → report, diagnose, export: a module
+# target → gpu → probe → collect → record → model → report, diagnose, export: a module
 # knows those to its left, and cmd knows them all.
-ROOMS = ["util", "target", "probe", "collect", "record", "model"]
+ROOMS = ["util", "target", "gpu", "probe", "collect", "record", "model"]
 READERS = ["report", "diagnose", "export"]
 
 

@@ -101,6 +101,9 @@ void worker_end(struct worker *w)
 				  .source = w->acc, .bytes = 8, .kind = KIND_DTOH) :
 				D(w, cuMemcpyDtoH_v2, (out, w->acc, 8), .pointer = U(out),
 				  .source = w->acc, .bytes = 8));
+	helper_free(w->helper);
+	if (w->slow)
+		worker_check(w, D(w, cuModuleUnload, (w->slow), .pointer = U(w->slow)));
 	if (w->graph)
 		op_graph_destroy(w);
 	if (w->comm)
@@ -115,7 +118,8 @@ void worker_run(struct worker *w, const struct job_pattern *p)
 {
 	double duration = w->job->opt.duration;
 
-	w->until = duration > 0 ? seconds() + duration : 0;
+	w->began = seconds();
+	w->until = duration > 0 ? w->began + duration : 0;
 	while (!job_stop && w->steps < w->job->opt.iterations &&
 	       (w->until == 0 || seconds() < w->until)) {
 		p->step(w);
@@ -264,7 +268,7 @@ int main(int argc, char **argv)
 		return 2;
 	signals();
 	child = fork_children(o);
-	if (o->truth && (err = truth_open(o->truth, o->truth_bytes))) {
+	if (o->truth && (err = truth_open(o->truth, &o->room))) {
 		fprintf(stderr, "simjob: %s: %s\n", o->truth, strerror(-err));
 		return 1;
 	}

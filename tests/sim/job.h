@@ -10,13 +10,23 @@
 #include "table.h"
 
 #define JOB_KERNELS 12
+#define JOB_HELPERS 4 /* threads beside the workers that may write down something */
 #define JOB_BUFFER (1u << 20) /* bytes of each thread's buffers */
+
+/* Numbers that patterns go by; job_knobs.c names, explains and defaults them. */
+struct job_knobs {
+	double rate, sync_every, launches, gap_us, period_us, random, jump_after;
+	double work_us, wait_us, size, keep_every, timeline, bin_us;
+};
 
 struct job_options {
 	const char *pattern, *truth, *lib, *wait_file, *fail, *name_mode;
 	bool runtime, per_thread, hold, wait_usr1, quiet;
 	unsigned threads, children, parallel;
-	uint64_t iterations, truth_bytes, seed;
+	uint64_t iterations, seed;
+	struct truth_room room;
+	struct job_knobs knobs;
+	const char *what; /* of pattern waits */
 	double duration, start_delay, late;
 	int64_t kernel_ns, dispatch_ns, cold_ns, cpu_ns, name_offset;
 	const char *wait_mode;
@@ -34,7 +44,10 @@ struct job {
 	CUlibrary library;
 	CUfunction func[JOB_KERNELS]; /* some a CUfunction, some a CUkernel */
 	uint32_t name[JOB_KERNELS];
+	atomic_bool jumped; /* pattern idle-jump */
 };
+
+struct helper; /* the other thread of pattern waits */
 
 struct worker {
 	struct job *job;
@@ -50,7 +63,12 @@ struct worker {
 	uint64_t expected; /* what *acc must be */
 	uint64_t output;   /* what it was */
 	uint64_t steps, unexpected, notes;
-	double until; /* seconds of CLOCK_MONOTONIC, 0: no end */
+	double began, until; /* seconds of CLOCK_MONOTONIC; until 0: no end */
+	int64_t next; /* ns, CLOCK_MONOTONIC: when what is paced goes on */
+	uint64_t random, unsynced; /* state of its random numbers; launches since the last sync */
+	struct helper *helper;
+	CUmodule slow; /* pattern longsync */
+	CUfunction slow_kernel;
 };
 
 struct job_pattern {
@@ -70,6 +88,14 @@ const struct job_pattern *job_pattern_find(const char *name);
 int job_load(struct job *job);	/* opens the libraries */
 int job_begin(struct job *job); /* context, module, functions */
 void job_wait_start(const struct job_options *o);
+
+/* job_knobs.c */
+#define JOB_KNOB 1000 /* the first one's value for getopt_long */
+struct option;
+size_t job_knobs_options(struct option *out, size_t room); /* how many */
+void job_knobs_default(struct job_knobs *k);
+bool job_knobs_set(struct job_knobs *k, int option, double value); /* false: no such */
+void job_knobs_help(void);
 
 /* job.c */
 int worker_begin(struct worker *w);
@@ -120,6 +146,19 @@ void step_longjmp(struct worker *w);
 void step_allocs(struct worker *w);
 void step_errors(struct worker *w);
 void step_nccl(struct worker *w);
+void step_steady(struct worker *w);
+void step_nosync(struct worker *w);
+void step_burst(struct worker *w);
+void step_periodic(struct worker *w);
+void step_idle_jump(struct worker *w);
+void step_longsync(struct worker *w);
+void step_many(struct worker *w);
+void step_leak(struct worker *w);
+void step_waits(struct worker *w);
+void helper_free(struct helper *h); /* ends its thread; NULL is accepted */
+int job_what(const char *name);	    /* is that a wait that step_waits knows? */
+/* job_rates.c: asleep, then spinning, until ns of CLOCK_MONOTONIC or the job is to stop. */
+void job_wait_until(int64_t ns);
 void whole_cancel(struct job *job);
 void whole_opencall(struct job *job);
 void whole_fork(struct job *job);

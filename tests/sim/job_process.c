@@ -130,7 +130,7 @@ static void truth_beside(const struct job_options *o, const char *suffix)
 	if (!o->truth)
 		return;
 	snprintf(path, sizeof(path), "%s.%s", o->truth, suffix);
-	if (truth_open(path, o->truth_bytes))
+	if (truth_open(path, &o->room))
 		_exit(1);
 }
 

@@ -67,6 +67,8 @@ __attribute__((section(".nvFatBinSegment"), used)) static const struct {
 } fat_binary = { 0x466243b1, 1, &image, NULL };
 #endif
 
+#define OPTIONS_MAX 64
+
 static const struct option options[] = {
 	{ "api", required_argument, NULL, 'a' },
 	{ "pattern", required_argument, NULL, 'p' },
@@ -94,8 +96,8 @@ static const struct option options[] = {
 	{ "name", required_argument, NULL, 'N' },
 	{ "name-offset", required_argument, NULL, 'O' },
 	{ "seed", required_argument, NULL, 'S' },
+	{ "what", required_argument, NULL, 'W' },
 	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
 };
 
 static void help(void)
@@ -125,7 +127,10 @@ static void help(void)
 	     "  --name plain|cold|unreadable|garbage  what the handle's name pointer is like\n"
 	     "  --name-offset N     where in the handle it is (default 8)\n"
 	     "  --seed N            enters the output\n"
-	     "  --quiet             prints nothing but errors\n\n"
+	     "  --quiet             prints nothing but errors\n"
+	     "  --what sleep|pipe|poll|disk|lock|running|runnable  how pattern waits does");
+	job_knobs_help();
+	puts("\n"
 	     "Prints \"ready PID\" before waiting or calling anything, and at the end\n"
 	     "\"output HEX\": the same for the same options, whoever watches.\n\npatterns:");
 	for (const struct job_pattern *p = job_patterns; p->name; p++)
@@ -147,7 +152,7 @@ static bool parse_number(struct job_options *o, int c, const char *text)
 	case 't': o->threads = (unsigned)number; return true;
 	case 'n': o->iterations = (uint64_t)number; return true;
 	case 'd': o->duration = number; return true;
-	case 'M': o->truth_bytes = (uint64_t)number << 20; return true;
+	case 'M': o->room.bytes = (uint64_t)number << 20; return true;
 	case 'c': o->children = (unsigned)number; return true;
 	case 'j': o->parallel = (unsigned)number; return true;
 	case 's': o->start_delay = number; return true;
@@ -159,7 +164,7 @@ static bool parse_number(struct job_options *o, int c, const char *text)
 	case 'O': o->name_offset = (int64_t)number; return true;
 	case 'S': o->seed = (uint64_t)number; return true;
 	}
-	return false;
+	return job_knobs_set(&o->knobs, c, number);
 }
 
 static bool parse_word(struct job_options *o, int c, const char *text)
@@ -173,6 +178,7 @@ static bool parse_word(struct job_options *o, int c, const char *text)
 	case 'w': o->wait_mode = text; return true;
 	case 'F': o->fail = text; return true;
 	case 'N': o->name_mode = text; return true;
+	case 'W': o->what = text; return true;
 	case 'P': o->per_thread = true; return true;
 	case 'u': o->wait_usr1 = true; return true;
 	case 'H': o->hold = true; return true;
@@ -193,17 +199,34 @@ static int parse_check(const struct job_options *o, int argc, char **argv)
 		return usage("a pattern for --api driver", o->pattern);
 	if (o->threads < 1 || o->threads > 1000)
 		return usage("threads", "1 to 1000");
+	if (!job_what(o->what))
+		return usage("no such wait", o->what);
+	if (o->knobs.bin_us < 1 || o->knobs.timeline < 0 || o->knobs.timeline > 3600)
+		return usage("timeline", "0 to 3600 s, bins of 1 us at least");
 	return 0;
+}
+
+static void parse_room(struct job_options *o)
+{
+	o->room.line_ns = (int64_t)(o->knobs.timeline * 1e9);
+	o->room.bin_ns = (int64_t)(o->knobs.bin_us * 1e3);
+	o->room.lines = o->room.line_ns ? 2 * o->threads + JOB_HELPERS : 0;
 }
 
 int job_parse(struct job_options *o, int argc, char **argv)
 {
+	struct option all[OPTIONS_MAX] = { 0 };
+	size_t count = sizeof(options) / sizeof(*options);
 	int c;
 
+	memcpy(all, options, sizeof(options));
+	job_knobs_options(all + count, OPTIONS_MAX - 1 - count);
 	*o = (struct job_options){ .pattern = "train", .threads = 1, .parallel = 2,
-				   .truth_bytes = 2048ull << 20, .duration = -1, .kernel_ns = -1,
-				   .cpu_ns = -1, .name_offset = -1, .argv = argv };
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+				   .room = { .bytes = 2048ull << 20 }, .duration = -1,
+				   .kernel_ns = -1, .cpu_ns = -1, .name_offset = -1,
+				   .what = "sleep", .argv = argv };
+	job_knobs_default(&o->knobs);
+	while ((c = getopt_long(argc, argv, "", all, NULL)) != -1) {
 		if (c == 'h') {
 			help();
 			exit(0);
@@ -213,7 +236,10 @@ int job_parse(struct job_options *o, int argc, char **argv)
 	}
 	if (!o->iterations)
 		o->iterations = o->duration >= 0 ? UINT64_MAX : 1;
-	return parse_check(o, argc, argv);
+	if (parse_check(o, argc, argv))
+		return -1;
+	parse_room(o);
+	return 0;
 }
 
 const struct job_pattern *job_pattern_find(const char *name)

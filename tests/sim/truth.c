@@ -19,7 +19,7 @@ static struct {
 	char *base;
 	int fd;
 	unsigned generation; /* counts truth_open(): a fork's child opens its own */
-	bool calls;
+	struct truth_room room;
 	pthread_mutex_t lock;
 	uint32_t name_slot[NAME_SLOTS]; /* ids by hash, never removed */
 } file = { .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -50,6 +50,11 @@ static void expand(char *out, size_t size, const char *path)
 		snprintf(out, size, "%s", path);
 }
 
+static uint32_t line_chunks(const struct truth_room *room)
+{
+	return room->line_ns ? truth_line_chunks(TRUTH_CHUNK, room->line_ns, room->bin_ns) : 0;
+}
+
 static void start_header(uint64_t bytes, const char *before)
 {
 	struct truth_header *h = header();
@@ -68,9 +73,11 @@ static void start_header(uint64_t bytes, const char *before)
 	h->magic = TRUTH_MAGIC;
 }
 
-int truth_open(const char *path, uint64_t bytes)
+int truth_open(const char *path, const struct truth_room *room)
 {
-	uint64_t size = (bytes ? bytes : 1024 * TRUTH_CHUNK) / TRUTH_CHUNK * TRUTH_CHUNK;
+	uint64_t chunks = (room->bytes ? room->bytes : 1024 * TRUTH_CHUNK) / TRUTH_CHUNK +
+			  (uint64_t)room->lines * line_chunks(room);
+	uint64_t size = chunks * TRUTH_CHUNK;
 	char name[4096];
 	char *base, *before;
 	int fd;
@@ -92,7 +99,7 @@ int truth_open(const char *path, uint64_t bytes)
 	before = file.base;
 	file.base = base;
 	file.fd = fd;
-	file.calls = bytes > 0;
+	file.room = *room;
 	file.generation++;
 	pthread_mutex_init(&file.lock, NULL);
 	start_header(size, before);
@@ -115,16 +122,17 @@ void truth_close(void)
 	file.fd = -1;
 }
 
-static void *chunk_new(enum truth_chunk_kind kind, uint32_t tid)
+/* count chunks in a row, or NULL. */
+static void *chunk_new(enum truth_chunk_kind kind, uint32_t tid, uint32_t count)
 {
 	struct truth_header *h = header();
 	uint32_t n = atomic_load(&h->chunks);
 	struct truth_chunk *c;
 
 	do {
-		if (n >= h->limit)
+		if (count > h->limit || n > h->limit - count)
 			return NULL;
-	} while (!atomic_compare_exchange_weak(&h->chunks, &n, n + 1));
+	} while (!atomic_compare_exchange_weak(&h->chunks, &n, n + count));
 	c = (struct truth_chunk *)(file.base + (uint64_t)n * TRUTH_CHUNK);
 	c->tid = tid;
 	c->kind = kind;
@@ -135,10 +143,10 @@ static struct truth_call *next_call(struct truth_thread *t)
 {
 	struct truth_chunk *c = t->calls;
 
-	if (!file.calls)
+	if (!file.room.bytes)
 		return &t->spare[t->depth % 128];
 	if (!c || c->count == TRUTH_CALLS_PER_CHUNK) {
-		c = chunk_new(TRUTH_CALLS, t->tid);
+		c = chunk_new(TRUTH_CALLS, t->tid, 1);
 		if (!c) {
 			atomic_fetch_add(&header()->unwritten, 1);
 			return &t->spare[t->depth % 128];
@@ -146,6 +154,35 @@ static struct truth_call *next_call(struct truth_thread *t)
 		t->calls = c;
 	}
 	return (struct truth_call *)(c + 1) + c->count++;
+}
+
+static void begin_line(struct truth_thread *t)
+{
+	const struct truth_room *room = &file.room;
+	void *at;
+
+	if (!room->line_ns)
+		return;
+	at = chunk_new(TRUTH_LINE, t->tid, line_chunks(room));
+	if (!at) {
+		atomic_fetch_add(&header()->unlined, 1);
+		return;
+	}
+	truth_line_begin(&t->own, at, TRUTH_CHUNK, room->line_ns, room->bin_ns, header()->opened);
+	t->line = &t->own;
+}
+
+void truth_note(enum truth_what what, int64_t begin, int64_t end, uint32_t value)
+{
+	struct truth_thread *t = truth_self();
+	struct truth_chunk *c = t ? t->notes : NULL;
+
+	if (t && (!c || c->count == TRUTH_NOTES_PER_CHUNK))
+		c = t->notes = chunk_new(TRUTH_NOTES, t->tid, 1);
+	if (!c)
+		return;
+	((struct truth_note *)(c + 1))[c->count] = (struct truth_note){ begin, end, what, value };
+	c->count++;
 }
 
 struct truth_thread *truth_self(void)
@@ -156,12 +193,13 @@ struct truth_thread *truth_self(void)
 		memset(&self, 0, sizeof(self));
 		self.next = next_call;
 		self.tid = (uint32_t)gettid();
-		self.totals = chunk_new(TRUTH_TOTALS, self.tid);
+		self.totals = chunk_new(TRUTH_TOTALS, self.tid, 1);
 		if (!self.totals) {
 			fprintf(stderr, "truth: no room for another thread\n");
 			abort();
 		}
 		self.totals->head.count = TRUTH_APIS;
+		begin_line(&self);
 		self_generation = file.generation;
 	}
 	return &self;

@@ -5,8 +5,8 @@
  * leaves what it wrote. truth.py reads it.
  *
  * The file is chunks of TRUTH_CHUNK bytes: the header, TRUTH_NAME_CHUNKS of
- * names without a break, and others that start with struct truth_chunk.
- * Native byte order.
+ * names without a break, and others that start with struct truth_chunk; a line
+ * (truth_line.h) is one that is followed by more of its own. Native byte order.
  */
 #ifndef SIM_TRUTH_H
 #define SIM_TRUTH_H
@@ -16,13 +16,14 @@
 #include <time.h>
 
 #include "truth_api.h"
+#include "truth_line.h"
 
 #define TRUTH_MAGIC 0x3148545255544247ull /* "GBTRUTH1" */
 #define TRUTH_CHUNK 65536u
 
 #define TRUTH_NAME_CHUNKS 64u /* follow the header: kernel names */
 
-enum truth_chunk_kind { TRUTH_CALLS = 1, TRUTH_TOTALS = 2 };
+enum truth_chunk_kind { TRUTH_CALLS = 1, TRUTH_TOTALS, TRUTH_LINE, TRUTH_NOTES };
 
 struct truth_header {
 	uint64_t magic;
@@ -33,12 +34,13 @@ struct truth_header {
 	_Atomic uint64_t unwritten; /* calls that only the totals count: no room left */
 	uint32_t api_count;
 	uint32_t name_used; /* bytes of kernel names */
-	char api_names[TRUTH_CHUNK - 64]; /* NUL-separated, in the order of their ids */
+	char api_names[TRUTH_CHUNK - 68]; /* NUL-separated, in the order of their ids */
+	_Atomic uint32_t unlined; /* threads that there was no room for a line for */
 };
 
 struct truth_chunk {
 	uint32_t kind, tid;
-	uint32_t count; /* calls or APIs */
+	uint32_t count; /* calls, APIs, chunks of a line, notes */
 	uint32_t pad;
 };
 
@@ -80,25 +82,52 @@ struct truth_totals {
 
 _Static_assert(sizeof(struct truth_totals) <= TRUTH_CHUNK, "one chunk a thread");
 
+/* What a thread did for a while because its job is made so, not as it was found out. */
+#define TRUTH_WHATS(W)                                                                             \
+	W(RUNNING, "running") W(RUNNABLE, "runnable") W(LOCK, "lock") W(PIPE, "pipe")              \
+	W(DISK, "disk") W(SLEEP, "sleep") W(STEP, "step") W(MARK, "mark")
+
+#define TRUTH_WHAT_ID(id, name) TRUTH_WHAT_##id,
+enum truth_what { TRUTH_WHAT_NONE, TRUTH_WHATS(TRUTH_WHAT_ID) };
+
+struct truth_note {
+	int64_t begin, end; /* ns, CLOCK_MONOTONIC */
+	uint32_t what, value;
+};
+
+#define TRUTH_NOTES_PER_CHUNK                                                                      \
+	((TRUTH_CHUNK - sizeof(struct truth_chunk)) / sizeof(struct truth_note))
+
 /* A thread's place in the file. */
 struct truth_thread {
 	/* The next record's place; entry and args are the caller's to fill. */
 	struct truth_call *(*next)(struct truth_thread *t);
-	struct truth_chunk *calls; /* the chunk being filled, NULL: none yet */
+	struct truth_chunk *calls, *notes; /* the chunks being filled, NULL: none yet */
+	struct truth_line *line; /* NULL: none is kept */
+	struct truth_line own;
 	struct truth_totals *totals;
 	struct truth_call spare[128]; /* by depth: written where nothing is to be kept */
 	uint32_t tid, depth;
 };
 
+/* How much is kept. The file is sparse: what is not used takes no space. */
+struct truth_room {
+	uint64_t bytes; /* for single calls; 0: none of them */
+	int64_t line_ns; /* of time in lines; 0: no lines */
+	int64_t bin_ns;
+	unsigned lines; /* threads with a line */
+};
+
 /*
- * Makes the process's file, of at most bytes (a sparse file; 0: totals only);
- * in path, "%p" stands for the process id. Forgets any file before, which a
- * forked child has from its parent. -errno.
+ * Makes the process's file; in path, "%p" stands for the process id. Forgets any
+ * file before, which a forked child has from its parent. -errno.
  */
-int truth_open(const char *path, uint64_t bytes);
+int truth_open(const char *path, const struct truth_room *room);
 void truth_close(void);
 /* This thread's place, or NULL when nothing is written down. */
 struct truth_thread *truth_self(void);
+/* This thread did what from begin to end; nothing where there is no file or no room. */
+void truth_note(enum truth_what what, int64_t begin, int64_t end, uint32_t value);
 /*
  * The id for a kernel name of len bytes, 0 if there is no room; to be asked for
  * once a name, not once a call. A forked child's file has its parent's names.
@@ -147,6 +176,8 @@ static inline void truth_end(struct truth_thread *t, struct truth_call *c, int64
 	sum->ns += (uint64_t)(leave - c->entry);
 	if ((uint64_t)(leave - c->entry) > sum->max_ns)
 		sum->max_ns = (uint64_t)(leave - c->entry);
+	if (t->line)
+		truth_line_add(t->line, c->api, c->entry, leave, ret, c->args.bytes);
 }
 
 /*

@@ -7,16 +7,21 @@ import os
 import struct
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple, Union
+
+import truth_line
 
 CHUNK = 65536
 NAME_CHUNKS = 64
 MAGIC = 0x3148545255544247
-CALLS, TOTALS = 1, 2
+CALLS, TOTALS, LINE, NOTES = 1, 2, 3, 4
 HEADER = struct.Struct("<QIIIIqqQII")
 CHUNK_HEAD = struct.Struct("<IIII")
 CALL = struct.Struct("<qqIHHiI5Q3I3IIIII")
 TOTAL = struct.Struct("<QQQQ")
+NOTE = struct.Struct("<qqII")
+WHATS = ("", "running", "runnable", "lock", "pipe", "disk", "sleep", "step", "mark")
+UNLINED_AT = CHUNK - 12  # in the header
 
 
 @dataclass
@@ -65,6 +70,21 @@ class Total:
 
 
 @dataclass
+class Note:
+    """What a thread did because its job is made so; times in ns of CLOCK_MONOTONIC."""
+
+    tid: int
+    what: str
+    begin: int
+    end: int
+    value: int
+
+    def within(self, begin: int, end: int) -> int:
+        """ns of it that lie between begin and end"""
+        return max(0, min(self.end, end) - max(self.begin, begin))
+
+
+@dataclass
 class Truth:
     """One process's file."""
 
@@ -76,6 +96,9 @@ class Truth:
     unwritten: int  # calls that are only in totals
     calls: List[Call] = field(default_factory=list)
     totals: Dict[Tuple[int, str], Total] = field(default_factory=dict)  # by (tid, api)
+    unlined: int = 0  # threads there was no room for a line for
+    lines: List[truth_line.Line] = field(default_factory=list)  # one a thread
+    notes: List[Note] = field(default_factory=list)
 
     def count(self, depth: Optional[int] = None) -> Counter:
         """Calls by API, those still open too; at one nesting depth only, if given."""
@@ -98,6 +121,39 @@ class Truth:
         return Total(sum(t.calls for t in rows), sum(t.errors for t in rows),
                      sum(t.ns for t in rows), max((t.max_ns for t in rows), default=0))
 
+    def _lines(self, tid: Optional[int]) -> List[truth_line.Line]:
+        lines = [line for line in self.lines if tid is None or line.tid == tid]
+        if not lines or self.unlined:
+            raise ValueError(f"{self.path}: no line of every thread: --timeline SECONDS")
+        return lines
+
+    def between(self, groups: Union[str, Iterable[str]], begin: int, end: int,
+                what: str = "calls", tid: Optional[int] = None) -> float:
+        """
+        Calls of a group or some, their errors or bytes, that returned from begin to end
+        (ns, CLOCK_MONOTONIC), or the ns spent in them, of one thread or all.
+        """
+        groups = [groups] if isinstance(groups, str) else list(groups)
+        return sum(line.between(group, what, begin, end)
+                   for line in self._lines(tid) for group in groups)
+
+    def quantiles(self, group: str, begin: int, end: int, qs, tid: Optional[int] = None):
+        """[ns] at each of qs, of calls that returned from begin to end; within 1.6 %."""
+        parts = [line.histogram(group, begin, end) for line in self._lines(tid)]
+        return truth_line.quantiles([sum(counts) for counts in zip(*parts)], qs)
+
+    def live(self, when: int) -> int:
+        """Allocations not freed at that moment."""
+        def made(group):
+            return (self.between(group, self.opened, when)
+                    - self.between(group, self.opened, when, "errors"))
+        return round(made("alloc") - made("free"))
+
+    def noted(self, what: str, begin: int, end: int, tid: Optional[int] = None) -> int:
+        """ns from begin to end in which a thread (or all) is known to have done this"""
+        return sum(n.within(begin, end) for n in self.notes
+                   if n.what == what and tid in (None, n.tid))
+
 
 def _names(data, used: int) -> Dict[int, bytes]:
     at, out = CHUNK, {}
@@ -116,29 +172,49 @@ def _call(pid: int, row, apis: List[str], names: Dict[int, bytes]) -> Call:
                 (gx, gy, gz), (bx, by, bz), smem, kind, names.get(name))
 
 
+def _notes(data, start: int, tid: int, count: int) -> Iterator[Note]:
+    for begin, end, what, value in NOTE.iter_unpack(data[start:start + count * NOTE.size]):
+        yield Note(tid, WHATS[what], begin, end, value)
+
+
 def load(path: str) -> Truth:
-    """Reads one file. Raises ValueError if it is none."""
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        (magic, chunks, _, pid, parent, opened, closed, unwritten, api_count,
-         name_used) = HEADER.unpack_from(data, 0)
-        if magic != MAGIC:
-            raise ValueError(f"{path}: not a truth file")
-        text = bytes(data[HEADER.size:CHUNK]).split(b"\0")
-        apis = [""] + [name.decode() for name in text[:api_count - 1]]
-        names = _names(data, name_used)
-        truth = Truth(path, pid, parent, opened, closed, unwritten)
-        for n in range(1 + NAME_CHUNKS, chunks):
-            kind, tid, count, _ = CHUNK_HEAD.unpack_from(data, n * CHUNK)
-            start = n * CHUNK + CHUNK_HEAD.size
-            if kind == CALLS:
-                part = data[start:start + count * CALL.size]
-                truth.calls.extend(_call(pid, row, apis, names) for row in CALL.iter_unpack(part)
-                                   if row[0])
-            elif kind == TOTALS:
-                for api in range(1, api_count):
-                    total = Total(*TOTAL.unpack_from(data, start + api * TOTAL.size))
-                    if total.calls:
-                        truth.totals[tid, apis[api]] = total
+    """Reads one file, which stays open for its lines. Raises ValueError if it is none."""
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    truth = _load(path, data)
+    if not truth.lines:
+        data.close()
+    return truth
+
+
+def _load(path: str, data) -> Truth:
+    (magic, chunks, _, pid, parent, opened, closed, unwritten, api_count,
+     name_used) = HEADER.unpack_from(data, 0)
+    if magic != MAGIC:
+        raise ValueError(f"{path}: not a truth file")
+    text = bytes(data[HEADER.size:CHUNK]).split(b"\0")
+    apis = [""] + [name.decode() for name in text[:api_count - 1]]
+    names = _names(data, name_used)
+    truth = Truth(path, pid, parent, opened, closed, unwritten)
+    (truth.unlined,) = struct.unpack_from("<I", data, UNLINED_AT)
+    n = 1 + NAME_CHUNKS
+    while n < chunks:
+        kind, tid, count, _ = CHUNK_HEAD.unpack_from(data, n * CHUNK)
+        start = n * CHUNK + CHUNK_HEAD.size
+        if kind == CALLS:
+            part = data[start:start + count * CALL.size]
+            truth.calls.extend(_call(pid, row, apis, names) for row in CALL.iter_unpack(part)
+                               if row[0])
+        elif kind == TOTALS:
+            for api in range(1, api_count):
+                total = Total(*TOTAL.unpack_from(data, start + api * TOTAL.size))
+                if total.calls:
+                    truth.totals[tid, apis[api]] = total
+        elif kind == LINE and count:
+            truth.lines.append(truth_line.Line(data, n * CHUNK, CHUNK, apis, closed))
+        elif kind == NOTES:
+            truth.notes.extend(_notes(data, start, tid, count))
+        n += max(1, count) if kind == LINE else 1
     truth.calls.sort(key=lambda c: (c.entry, c.depth))
     return truth
 

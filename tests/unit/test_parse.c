@@ -36,6 +36,7 @@ static void stat_takes_any_comm(void **state)
 		assert_string_equal(out.comm, names[i]);
 		assert_int_equal(out.state, 'S');
 		assert_int_equal(out.ppid, 42);
+		assert_int_equal(out.cpu, 5 + 6 + 7 + 8);
 		assert_int_equal(out.threads, 9);
 		assert_int_equal(out.start, 123456789);
 	}

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cmd/pid.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cmd/cmd.h"
 #include "target/target.h"
@@ -34,4 +36,43 @@ int pid_find(unsigned long number, uint32_t *pid)
 		fprintf(stderr, "gbpf: %lu in its container is pid %u here\n", number, found[0]);
 	*pid = found[0];
 	return EXIT_OK;
+}
+
+static int number_of(const char **at, unsigned long *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoul(*at, &end, 10);
+	if (end == *at || errno || **at < '0' || **at > '9' || (*end && *end != ','))
+		return -EINVAL;
+	*at = *end ? end + 1 : end;
+	return *end == ',' && !end[1] ? -EINVAL : 0;
+}
+
+int pids_parse(const struct opt_list *list, uint32_t *pids, size_t max, size_t *count)
+{
+	unsigned long number;
+	const char *at;
+	int status;
+	size_t i;
+
+	for (i = 0; i < list->count; i++) {
+		at = list->items[i];
+		do {
+			if (number_of(&at, &number)) {
+				err_report("'%s' is not a list of process ids", list->items[i]);
+				return EXIT_USAGE;
+			}
+			if (*count == max) {
+				err_report("more than %zu process ids; use --all", max);
+				return EXIT_USAGE;
+			}
+			status = pid_find(number, &pids[*count]);
+			if (status)
+				return status;
+			++*count;
+		} while (*at);
+	}
+	return 0;
 }

@@ -30,8 +30,8 @@ static const struct opt opts[] = {
 	 .help = "Which table: summary (the default), api_sum (each function), launch_sum (each "
 		 "kernel, grid and block), sync_sum (waiting), copy_sum (copies and sets), "
 		 "thread_sum (each thread: dispatching, waiting, elsewhere), cold_sum (first "
-		 "calls), open_sum (calls that had not returned when the trace ended) or "
-		 "proc_sum (each process)."},
+		 "calls), open_sum (calls that had not returned when the trace ended), "
+		 "proc_sum (each process) or gpu_sum (each GPU: clocks, power, temperature)."},
 	{.name = "format",
 	 .letter = 'f',
 	 .type = OPT_CHOICE,

@@ -49,10 +49,12 @@ static size_t needed(enum rights_need need, const struct rights *r, cap_value_t 
 	out[n++] = CAP_SYS_PTRACE;	   /* maps, root and memory of others; holding a command */
 	out[n++] = CAP_CHECKPOINT_RESTORE; /* map_files */
 	out[n++] = CAP_DAC_READ_SEARCH;	   /* libraries, wherever they are */
-	out[n++] = CAP_DAC_OVERRIDE;	   /* the recording, where root puts it */
-	out[n++] = CAP_FOWNER;		   /* the one before, in a sticky directory */
-	out[n++] = CAP_SETUID;		   /* the recording as the invoking user */
-	out[n++] = CAP_SETGID;
+	if (need != RIGHTS_WATCH) {
+		out[n++] = CAP_DAC_OVERRIDE; /* the recording, where root puts it */
+		out[n++] = CAP_FOWNER;	     /* the one before, in a sticky directory */
+		out[n++] = CAP_SETUID;	     /* the recording as the invoking user */
+		out[n++] = CAP_SETGID;
+	}
 	if (r->command)
 		out[n++] = CAP_KILL;
 	if (need == RIGHTS_ATTACH) {

@@ -18,6 +18,7 @@ int rights_become_invoker(void);
  */
 enum rights_need {
 	RIGHTS_ATTACH, /* load programs, make the file, find and probe the first images */
+	RIGHTS_WATCH,  /* for monitor and top: probe, look at processes; no files */
 	RIGHTS_RECORD, /* probe what comes later, look at new processes, rename the file */
 };
 struct rights {

@@ -112,49 +112,6 @@ static int usage(const char *why)
 	return EXIT_USAGE;
 }
 
-static int pid_add(struct run *r, unsigned long number)
-{
-	uint32_t pid;
-	int status = pid_find(number, &pid);
-
-	if (status)
-		return status;
-	if (r->pids_count == PIDS_MAX) {
-		err_report("more than %d process ids; use --cgroup or --all", PIDS_MAX);
-		return EXIT_USAGE;
-	}
-	r->pids[r->pids_count++] = pid;
-	return 0;
-}
-
-/* "12,34" and several -p alike. */
-static int pids_parse(struct run *r)
-{
-	unsigned long number;
-	const char *at;
-	char *end;
-	size_t i;
-	int status;
-
-	for (i = 0; i < r->options.pids.count; i++) {
-		at = r->options.pids.items[i];
-		do {
-			errno = 0;
-			number = strtoul(at, &end, 10);
-			if (end == at || errno || *at < '0' || *at > '9' || (*end && *end != ',')) {
-				err_report("'%s' is not a list of process ids",
-					   r->options.pids.items[i]);
-				return EXIT_USAGE;
-			}
-			status = pid_add(r, number);
-			if (status)
-				return status;
-			at = end + 1;
-		} while (*end);
-	}
-	return 0;
-}
-
 static int form_check(const struct run *r)
 {
 	int forms = (r->options.pids.count > 0) + (r->options.cgroup != NULL) + r->options.all +
@@ -419,7 +376,7 @@ static int trace(struct run *r)
 	int status = form_check(r), err;
 
 	if (!status)
-		status = pids_parse(r);
+		status = pids_parse(&r->options.pids, r->pids, PIDS_MAX, &r->pids_count);
 	if (!status && signals_take(r))
 		status = fail(r, "cannot take signals");
 	if (!status)

@@ -30,7 +30,7 @@ enum gpu_has {
 
 struct gpu_sample {
 	int64_t time_ns; /* CLOCK_MONOTONIC */
-	uint32_t index;	 /* NVML's */
+	uint32_t index;	 /* NVML's; a MIG instance has its parent's */
 	uint32_t has;	 /* enum gpu_has */
 	char uuid[80];	 /* "GPU-…", or "MIG-…" of an instance */
 	char name[96];
@@ -43,12 +43,21 @@ struct gpu_sample {
 	uint32_t utilisation_pct, memory_utilisation_pct;
 	uint64_t memory_used, memory_total; /* bytes */
 	uint64_t energy_mj;		    /* since the driver was loaded */
-	double gpm_sm_pct, gpm_occupancy_pct, gpm_tensor_pct, gpm_dram_pct; /* of the time between two samples */
+	/* since the sample before: share of time, or of what is possible at most */
+	double gpm_sm_pct, gpm_occupancy_pct, gpm_tensor_pct, gpm_dram_pct;
 	uint32_t processes_count; /* that use it, as NVML knows */
 	uint32_t processes[GPU_PROCESSES]; /* host's pids */
 	uint64_t xid_count; /* XID errors since the monitor started */
 	uint32_t xid_last;  /* number of the last one, 0: none */
 };
+
+/* One throttle reason in words, by its bit's number; NULL: none that is known, or idle. */
+const char *gpu_throttle_reason(unsigned bit);
+/* Whether these bits say that clocks were held back; idle alone does not. */
+static inline bool gpu_throttled(uint64_t bits)
+{
+	return (bits & ~UINT64_C(1)) != 0;
+}
 
 /* Throttle reasons in words, joined by ", "; "none" where no bit but idle is set. Into buf. */
 const char *gpu_throttle_text(uint64_t bits, char *buf, size_t size);

@@ -7,6 +7,32 @@
  * and, where there is one, from an anchor: calls of the same process that are
  * probed all the time and come with them (syncs, graph launches), whose number
  * over the interval is known exactly.
+ *
+ * What the windows saw counts as seen; only the rest of the interval is estimated,
+ *   total = seen + rate of the rest x its length,
+ * by one of two, whichever has the smaller variance:
+ *   mean   rates of the interval's windows, count / (length - lost), each weighed by
+ *          the stratum that it stands for. Variance: successive differences of the
+ *          last 64 windows, or of this interval's where these differ more;
+ *   ratio  launches an anchor, over the last 64 windows, times the anchors of the
+ *          rest. Only where windows hold two anchors or more on average.
+ * Student's t gives the interval; nothing seen at all gives the rule of three. The
+ * formulas and their sources are with the functions in estimate.c.
+ *
+ * What it cannot know, by simulation (tests/unit/test_estimate.c):
+ * - Placement must give every moment the same chance. A window that always ends
+ *   within its stratum covers the stratum's ends less, and a job locked to the strata
+ *   is then told up to half too low: let windows reach beyond (window_offset()).
+ * - Where probes slow launching by 20 % that no waiting absorbs, and windows are not
+ *   much shorter than the job's period, the mean is up to 4 % too high: windows that
+ *   meet more launches cover less of the job. 2 % where they are a fifth of it.
+ * - In the interval in which an idle job begins to launch, its own few windows are all
+ *   there is (right in 95 % of 300 jumps to 200 k/s with ten windows); a start after the
+ *   last of them is not noticed before the next interval.
+ * - A job that is on for a share p of its long periods takes about
+ *   4 (1 - p) / p / e^2 windows at random until their mean is within e: some ten
+ *   thousand for 3 % at p = 0.3, a few hundred with window_offset() where the period
+ *   is the spacing. Intervals say so: they are wide.
  */
 #ifndef GBPF_MONITOR_ESTIMATE_H
 #define GBPF_MONITOR_ESTIMATE_H
@@ -25,6 +51,11 @@ struct window_count {
 	int64_t lost;	/* of these, ns the busiest thread spent on our probes and would not have waited */
 	double count;	/* of what is estimated */
 	double anchor;	/* of the anchor; 0 where there is none */
+	/*
+	 * ns of the stratum it was placed in (its part of it, if the end of an interval cut
+	 * it in two). Needed where lengths follow what was seen; 0: in proportion to length.
+	 */
+	int64_t stands_for;
 };
 
 struct series {
@@ -32,6 +63,7 @@ struct series {
 	size_t next, count;
 };
 
+/* Windows without length are ignored; a negative or infinite count or anchor is 0. */
 void series_add(struct series *s, const struct window_count *w);
 
 /* The interval that is estimated. */
@@ -44,12 +76,27 @@ struct interval_facts {
 };
 
 /*
- * Events a second. Not known when the series is empty. Exact (low == high) where
- * covered is the whole interval.
+ * Events a second. Not known when the series is empty or the interval has no length.
+ * Exact (low == high) where covered is the whole interval, never otherwise. low is
+ * never below what was seen. Without a window in the interval (windows == 0) the
+ * series' mean stands for it, and the interval is as wide as windows differ.
  */
 struct estimate estimate_rate(const struct series *s, const struct interval_facts *f);
 
-/* The same for a share of time (count in ns): clamped to 0..1. */
+/* The same for a share of time (count and seen in ns): clamped to 0..1. */
 struct estimate estimate_share(const struct series *s, const struct interval_facts *f);
+
+/*
+ * Where in the k-th stratum (each `stratum` ns long) the middle of its window lies,
+ * ns after the stratum begins: 0 .. stratum - 1. seed: a random number, one for all k.
+ * Eight windows in a row lie in the eight eighths of their strata, in random order
+ * (a Latin hypercube: McKay, Beckman and Conover 1979), so that they meet the phases
+ * of a job whose period is the spacing more evenly than by chance, and nothing can
+ * fall into step with them. Evenly spaced steps would do better until a job that the
+ * probes delay beats with them. A window may reach into the strata beside it; push
+ * its begin past the end of the one before. It is the middle because windows whose
+ * length follows what the last one saw would otherwise see bursts begin early.
+ */
+int64_t window_offset(uint64_t seed, uint64_t k, int64_t stratum);
 
 #endif

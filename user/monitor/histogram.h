@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Durations counted in log2-linear buckets, as bpf/monitor.h lays them out: eight
+ * Durations counted in log2-linear buckets, as bpf/buckets.h lays them out: eight
  * to an octave, so that a value told by its bucket is off by 6 % at the most.
  */
 #ifndef GBPF_MONITOR_HISTOGRAM_H
@@ -16,17 +16,34 @@ struct histogram {
 	uint64_t bucket[GBPF_BUCKETS];
 };
 
-/* Bounds of a bucket, ns: [low, high). The last one has no end: INT64_MAX. */
+/*
+ * Bounds of a bucket, ns: [low, high). Bucket 0 begins at 0, the last one has no
+ * end: INT64_MAX. Numbers beyond the last bucket mean the last one.
+ */
 int64_t bucket_low(unsigned i);
 int64_t bucket_high(unsigned i);
-/* What stands for a bucket's values: the harmonic mean of its bounds, off by 5.9 % at most. */
+/*
+ * What stands for a bucket's values, ns: the harmonic mean of its bounds, off by
+ * 1/17 (5.9 %) at most. Of bucket 0 it is the middle, of the last one its low bound.
+ */
 int64_t bucket_value(unsigned i);
 
+/* Counts and sums that would overflow stay at UINT64_MAX. No argument may be NULL. */
 void histogram_count(struct histogram *h, uint64_t ns);
 void histogram_add(struct histogram *to, const struct histogram *from);
-/* to -= from; from was part of it. */
+/*
+ * to -= from, where from is an earlier reading of the same counters. Nothing goes
+ * below zero if it was not; count is then what is left in the buckets. How long
+ * the longest of what is left was is not known: max_ns stays, or becomes the end
+ * of the highest bucket in use where that is less.
+ */
 void histogram_subtract(struct histogram *to, const struct histogram *from);
-/* Value at quantile q (0..1), interpolated within its bucket; -1 when empty. */
+/*
+ * Value at quantile q (0..1), ns; -1 when all buckets are empty. Interpolated
+ * within its bucket, which ends at max_ns if that lies in it: values spread over
+ * several buckets are told within 6 %, values that all lie in one within 12.5 %
+ * (the width of a bucket). In the last bucket without a max_ns: its low bound.
+ */
 int64_t histogram_quantile(const struct histogram *h, double q);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "gpu/gpu.h"
 #include "monitor/histogram.h"
+#include "target/labels.h"
 
 /* Something a second or a share, with its 95 % interval; equal bounds: counted, not estimated. */
 struct estimate {
@@ -66,19 +67,13 @@ struct snapshot_thread {
 	int64_t open_since; /* CLOCK_MONOTONIC ns */
 };
 
-/* Who this is on the cluster; "" unknown. All hostile. */
-struct snapshot_labels {
-	char container[128], pod[128], namespace[128];
-	char slurm_job[64], rank[32];
-};
-
 struct snapshot_process {
 	uint32_t pid;
 	int64_t start; /* CLOCK_BOOTTIME ns */
 	int64_t seen;  /* first seen by the monitor, CLOCK_MONOTONIC ns */
 	char comm[16];
 	const char *command; /* its command line: for people on this machine, never for metrics */
-	struct snapshot_labels labels;
+	struct labels labels; /* who this is on the cluster; all hostile */
 	struct estimate launches_per_s, copies_per_s, copy_bytes_per_s, errors_per_s;
 	struct estimate back_pressured_per_s; /* suspected: launches that took over 50 us */
 	int64_t dispatch_p50_ns, dispatch_p99_ns; /* of recent launches, -1: n/a */

@@ -14,7 +14,6 @@
 
 #include "probe/private.h"
 
-#include "gbpf.skel.h"
 
 #define BATCHES 9
 #define CALLS 400

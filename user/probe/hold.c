@@ -62,7 +62,7 @@ static int skeleton_load(struct hold *h, uint32_t kinds, uint32_t own_child)
 	h->skel->rodata->filter_at = offsetof(struct gbpf_bpf__bss, filter);
 	h->skel->bss->shared.kinds = kinds;
 	err = bpf_map__reuse_fd(h->skel->maps.main_bss,
-				bpf_map__fd(h->probes->skel->maps.bss));
+				h->probes->programs.bss);
 	if (!err)
 		err = gbpf_hold__load(h->skel);
 	if (err)

@@ -2,6 +2,7 @@
 #include "probe/images.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,9 @@ static void image_free(struct image *i)
 	if (!i)
 		return;
 	probe_link_free(i->link);
+	probe_link_free(i->window);
+	if (i->fd >= 0)
+		close(i->fd);
 	free(i->sites);
 	free(i->path);
 	free(i->version);
@@ -58,7 +62,8 @@ void images_detach(struct images *m)
 
 	for (i = 0; i < m->count; i++) {
 		probe_link_free(m->items[i]->link);
-		m->items[i]->link = NULL;
+		probe_link_free(m->items[i]->window);
+		m->items[i]->link = m->items[i]->window = NULL;
 	}
 }
 
@@ -220,6 +225,7 @@ static int on_function(const struct elf_symbol *symbol, void *ctx)
 		scan->room = room;
 	}
 	site_judge(scan, symbol, &site);
+	site.hot = scan->images->options.windows && scan->images->options.hot(catalogue_get(api));
 	i->sites[i->sites_count++] = site;
 	i->hooked += site.state != SITE_NOT_HOOKED;
 	return 0;
@@ -289,7 +295,7 @@ static struct image *same_file(const struct images *m, const struct image *i, in
 	int probed;
 
 	for (k = 0; k < i->sites_count && n < 8; k++)
-		if (i->sites[k].state != SITE_NOT_HOOKED)
+		if (i->sites[k].state != SITE_NOT_HOOKED && !i->sites[k].hot)
 			offsets[n++] = i->sites[k].offset;
 	probed = identity_probed(fd, offsets, n);
 	if (probed <= 0 || (size_t)probed < n)
@@ -311,24 +317,21 @@ static int64_t now_ns(void)
 
 static int image_attach(struct images *m, struct image *i, int fd)
 {
-	struct probe_site *sites = calloc(i->hooked, sizeof(*sites));
-	size_t n = 0, k;
-	int err;
+	struct probe_link *none;
+	int err = 0;
 
-	if (!sites)
-		return -ENOMEM;
 	i->slot = m->next_slot++;
-	for (k = 0; k < i->sites_count; k++) {
-		if (i->sites[k].state == SITE_NOT_HOOKED)
-			continue;
-		sites[n].offset = i->sites[k].offset;
-		sites[n].cookie = catalogue_cookie(i->sites[k].api, i->slot);
-		sites[n++].entry_only = i->sites[k].state == SITE_ENTRY_ONLY;
-	}
 	if (i->kind == IMAGE_DRIVER)
 		probes_name_offset(m->probes, i->slot, 8);
-	err = probes_attach(m->probes, fd, sites, n, &i->link);
-	free(sites);
+	i->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (i->fd < 0)
+		err = -errno;
+	if (!err)
+		err = image_replan(i, m->probes, &none);
+	if (i->fd >= 0 && !m->options.windows) {
+		close(i->fd);
+		i->fd = -1;
+	}
 	if (err) {
 		i->trouble = "the kernel refused the probes";
 		return err;
@@ -377,6 +380,7 @@ static struct image *image_new(const struct stat *st, const char *path, int64_t 
 	i->dev = st->st_dev;
 	i->ino = st->st_ino;
 	i->mapped = mapped;
+	i->fd = -1;
 	i->path = strdup(path);
 	i->version = version_of(path);
 	if (i->path && i->version)

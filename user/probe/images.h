@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "probe/catalogue.h"
 #include "probe/probes.h"
 #include "probe/selection.h"
 
@@ -29,6 +30,7 @@ struct image_site {
 	uint8_t state;	  /* enum image_site_state */
 	uint64_t offset;  /* in the file, where the probe is */
 	const char *reason; /* static text; "" if hooked */
+	bool hot;	    /* hooked in windows only (image_links.c) */
 };
 
 struct image {
@@ -46,6 +48,10 @@ struct image {
 	struct image_site *sites;
 	size_t sites_count, hooked;
 	struct probe_link *link;
+	/* with options.windows: */
+	int fd;			 /* the file, to attach again; -1: not kept */
+	uint8_t parity;		 /* of link's cookies, GBPF_COOKIE_PARITY */
+	struct probe_link *window; /* of the hot sites, while it is open */
 };
 
 struct images;
@@ -56,6 +62,8 @@ struct images_options {
 	bool static_runtime; /* look into executables for embedded runtimes */
 	bool dry;	   /* look, but attach nothing */
 	bool few;	   /* of the selection, only what says where the time goes */
+	bool windows;	   /* for programs that count: sites can be attached in windows */
+	bool (*hot)(const struct api *api); /* which begin so; windows only */
 };
 
 /* p may be NULL when dry. */
@@ -79,5 +87,19 @@ struct image *images_get(const struct images *m, size_t i);
 
 /* Detaches everything; the images stay to be read. */
 void images_detach(struct images *m);
+
+/* ---- image_links.c: what is attached always, and what in windows ---- */
+
+/*
+ * Attaches to the sites whose hot flag is not set, besides the link that does so
+ * now, which comes back in *old, to be freed when the new one counts (the
+ * caller's turn: its cookies have the other parity, i->parity). NULL in *old, or
+ * in i->link, where there is none. -errno: all is as it was.
+ */
+int image_replan(struct image *i, struct probes *p, struct probe_link **old);
+/* Attaches to the hot sites, in i->window. -EALREADY: it is open; -ENOENT: no site is hot. */
+int image_window_open(struct image *i, struct probes *p);
+/* The window's link, to be freed, by somebody who may wait: the image has none any more. */
+struct probe_link *image_window_take(struct image *i);
 
 #endif

@@ -5,10 +5,32 @@
 
 #include "probe/probes.h"
 
+struct bpf_object;
 struct gbpf_bpf;
+struct gbpf_monitor;
+
+/* What was loaded for a rung, whichever of the two objects it is out of (programs.c). */
+struct programs {
+	struct gbpf_bpf *recorder;    /* one of these is NULL */
+	struct gbpf_monitor *counter;
+	int entry, returns; /* -1: none; sessions see both ends by entry */
+	int tasks[3];	    /* fork, exec, exit */
+	struct gbpf_switches *sw;
+	__u64 *filter;
+	/* the recorder's alone: */
+	const volatile struct gbpf_counters *counters;
+	uint8_t *name_offset;
+	__u32 *name_generation;
+	int rings, polls, bss; /* maps */
+};
+
+/* 0 or -errno; unload() may be called after either, and twice. */
+int programs_load(struct programs *p, bool counting, enum rung rung, uint32_t rings);
+void programs_unload(struct programs *p);
 
 struct probes {
-	struct gbpf_bpf *skel;
+	struct programs programs;
+	bool counting;
 	enum rung rung;
 	int *rings;
 	size_t rings_count;

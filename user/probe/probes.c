@@ -8,11 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gbpf.skel.h"
-
-/* Attach types of linux/bpf.h; the headers we build with may not have them yet. */
-enum { ATTACH_PERF = 41, ATTACH_MULTI = 48, ATTACH_SESSION = 57 };
-
 #define RINGS_MAX 64
 
 const char *rung_name(enum rung rung)
@@ -69,60 +64,12 @@ static int rings_create(struct probes *p)
 		if (fd < 0)
 			return -errno;
 		p->rings[i] = fd;
-		err = bpf_map_update_elem(bpf_map__fd(p->skel->maps.rings), &i, &fd, BPF_ANY);
+		err = bpf_map_update_elem(p->programs.rings, &i, &fd, BPF_ANY);
 		if (err)
 			return -errno;
 	}
-	p->skel->bss->sw.ring_mask = (uint32_t)p->rings_count - 1;
+	p->programs.sw->ring_mask = (uint32_t)p->rings_count - 1;
 	return 0;
-}
-
-static void program_choose(struct bpf_program *prog, bool load, int attach_type)
-{
-	bpf_program__set_autoload(prog, load);
-	if (load && attach_type)
-		bpf_program__set_expected_attach_type(prog, (enum bpf_attach_type)attach_type);
-}
-
-static int skeleton_load(struct probes *p, enum rung rung)
-{
-	struct gbpf_bpf *skel = gbpf_bpf__open();
-
-	if (!skel)
-		return errno ? -errno : -ENOMEM;
-	p->skel = skel;
-	p->rung = rung;
-	program_choose(skel->progs.gbpf_session, rung == RUNG_SESSION, ATTACH_SESSION);
-	program_choose(skel->progs.gbpf_multi_entry, rung == RUNG_MULTI, ATTACH_MULTI);
-	program_choose(skel->progs.gbpf_multi_return, rung == RUNG_MULTI, ATTACH_MULTI);
-	program_choose(skel->progs.gbpf_single_entry, rung == RUNG_SINGLE, 0);
-	program_choose(skel->progs.gbpf_single_return, rung == RUNG_SINGLE, 0);
-	bpf_map__set_max_entries(skel->maps.rings, (uint32_t)p->rings_count);
-	return gbpf_bpf__load(skel);
-}
-
-int probes_entry_fd(const struct probes *p)
-{
-	switch (p->rung) {
-	case RUNG_SESSION:
-		return bpf_program__fd(p->skel->progs.gbpf_session);
-	case RUNG_MULTI:
-		return bpf_program__fd(p->skel->progs.gbpf_multi_entry);
-	default:
-		return bpf_program__fd(p->skel->progs.gbpf_single_entry);
-	}
-}
-
-int probes_return_fd(const struct probes *p)
-{
-	switch (p->rung) {
-	case RUNG_MULTI:
-		return bpf_program__fd(p->skel->progs.gbpf_multi_return);
-	case RUNG_SINGLE:
-		return bpf_program__fd(p->skel->progs.gbpf_single_return);
-	default:
-		return -1;
-	}
 }
 
 void probes_trial_end(struct probes *p)
@@ -141,8 +88,7 @@ static void skeleton_unload(struct probes *p)
 			close(p->rings[i]);
 	free(p->rings);
 	p->rings = NULL;
-	gbpf_bpf__destroy(p->skel);
-	p->skel = NULL;
+	programs_unload(&p->programs);
 }
 
 /* A kernel may load a program and refuse the link (6.1 does): only attaching tells. */
@@ -164,19 +110,19 @@ static int rung_try(struct probes *p, enum rung rung, bool returns, struct probe
 {
 	trial->rung = rung;
 	trial->attach = 1;
-	trial->load = skeleton_load(p, rung);
-	if (trial->load || !p->skel) {
+	p->rung = rung;
+	trial->load = programs_load(&p->programs, p->counting, rung, (uint32_t)p->rings_count);
+	if (trial->load) {
 		skeleton_unload(p);
 		return trial->load;
 	}
-	p->skel->bss->sw.self = (uint32_t)getpid();
-	p->skel->bss->sw.returns = returns;
-	memset(p->skel->bss->name_offset, GBPF_NO_NAMES, sizeof(p->skel->bss->name_offset));
+	p->programs.sw->self = (uint32_t)getpid();
+	p->programs.sw->returns = returns;
 	if (rung == RUNG_SINGLE)
 		trial->attach = perf_uprobe_pmu(&p->perf_type, &p->perf_return);
 	if (rung != RUNG_SINGLE || !trial->attach)
 		trial->attach = rung_attach_try(p);
-	if (!trial->attach)
+	if (!trial->attach && !p->counting)
 		trial->attach = rings_create(p);
 	if (trial->attach)
 		skeleton_unload(p);
@@ -205,8 +151,9 @@ int probes_new(struct probes **out, const struct probes_options *o, struct probe
 	if (!getenv("GBPF_DEBUG_LIBBPF"))
 		libbpf_set_print(quiet);
 	memset(p->task_links, -1, sizeof(p->task_links));
-	p->rings_count = rings_wanted();
-	p->ring_bytes = ring_size(o->buffer_bytes, p->rings_count);
+	p->counting = o->counting;
+	p->rings_count = o->counting ? 0 : rings_wanted();
+	p->ring_bytes = o->counting ? 0 : ring_size(o->buffer_bytes, p->rings_count);
 	for (rung = RUNG_SESSION; rung <= RUNG_SINGLE; rung++) {
 		if (o->rung != RUNG_AUTO && (int)o->rung != rung)
 			continue;
@@ -226,6 +173,16 @@ int probes_new(struct probes **out, const struct probes_options *o, struct probe
 	return 0;
 }
 
+int probes_entry_fd(const struct probes *p)
+{
+	return p->programs.entry;
+}
+
+int probes_return_fd(const struct probes *p)
+{
+	return p->programs.returns;
+}
+
 void probes_free(struct probes *p)
 {
 	size_t i;
@@ -235,8 +192,7 @@ void probes_free(struct probes *p)
 	for (i = 0; i < 3; i++)
 		if (p->task_links[i] >= 0)
 			close(p->task_links[i]);
-	if (p->skel)
-		skeleton_unload(p);
+	skeleton_unload(p);
 	free(p);
 }
 
@@ -247,27 +203,27 @@ enum rung probes_rung(const struct probes *p)
 
 bool probes_returns(const struct probes *p)
 {
-	return p->skel->bss->sw.returns;
+	return p->programs.sw->returns;
 }
 
 void probes_entry_only(struct probes *p)
 {
-	p->skel->bss->sw.returns = 0;
+	p->programs.sw->returns = 0;
 }
 
 struct gbpf_switches *probes_switches(struct probes *p)
 {
-	return &p->skel->bss->sw;
+	return p->programs.sw;
 }
 
 const volatile struct gbpf_counters *probes_counters(const struct probes *p)
 {
-	return &p->skel->bss->counters;
+	return p->programs.counters;
 }
 
 void probes_want(struct probes *p, uint32_t pid, bool want)
 {
-	__u64 *word = &p->skel->bss->filter[pid / 64 % GBPF_FILTER_WORDS];
+	__u64 *word = &p->programs.filter[pid / 64 % GBPF_FILTER_WORDS];
 	__u64 bit = 1ULL << pid % 64;
 
 	/* programs in the kernel change the same words */
@@ -279,7 +235,7 @@ void probes_want(struct probes *p, uint32_t pid, bool want)
 
 bool probes_wanted(const struct probes *p, uint32_t pid)
 {
-	return p->skel->bss->filter[pid / 64 % GBPF_FILTER_WORDS] >> (pid % 64) & 1;
+	return p->programs.filter[pid / 64 % GBPF_FILTER_WORDS] >> (pid % 64) & 1;
 }
 
 bool probes_any_wanted(const struct probes *p)
@@ -287,20 +243,23 @@ bool probes_any_wanted(const struct probes *p)
 	size_t i;
 
 	for (i = 0; i < GBPF_FILTER_WORDS; i++)
-		if (p->skel->bss->filter[i])
+		if (p->programs.filter[i])
 			return true;
 	return false;
 }
 
 void probes_name_offset(struct probes *p, uint16_t image, uint8_t offset)
 {
-	p->skel->bss->name_offset[image] = offset;
+	if (p->programs.name_offset)
+		p->programs.name_offset[image] = offset;
 }
 
 void probes_forget_names(struct probes *p, uint32_t pid)
 {
-	__atomic_fetch_add(&p->skel->bss->name_generation[pid % GBPF_NAME_GENERATIONS], 1,
-			   __ATOMIC_SEQ_CST);
+	__u32 *generation = p->programs.name_generation;
+
+	if (generation)
+		__atomic_fetch_add(&generation[pid % GBPF_NAME_GENERATIONS], 1, __ATOMIC_SEQ_CST);
 }
 
 size_t probes_ring_count(const struct probes *p)
@@ -320,22 +279,20 @@ uint64_t probes_ring_bytes(const struct probes *p)
 
 int probes_polls_fd(const struct probes *p)
 {
-	return bpf_map__fd(p->skel->maps.polls);
+	return p->programs.polls;
 }
 
 int probes_attach_tasks(struct probes *p)
 {
 	static const char *const names[] = {"sched_process_fork", "sched_process_exec",
 					    "sched_process_exit"};
-	struct bpf_program *progs[] = {p->skel->progs.gbpf_fork, p->skel->progs.gbpf_exec,
-				       p->skel->progs.gbpf_exit};
 	size_t i;
 	int fd;
 
 	for (i = 0; i < 3; i++) {
 		if (p->task_links[i] >= 0)
 			continue;
-		fd = bpf_raw_tracepoint_open(names[i], bpf_program__fd(progs[i]));
+		fd = bpf_raw_tracepoint_open(names[i], p->programs.tasks[i]);
 		if (fd < 0)
 			return -errno;
 		p->task_links[i] = fd;

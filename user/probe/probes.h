@@ -27,6 +27,7 @@ struct probes_options {
 	enum rung rung;	       /* RUNG_AUTO, or exactly this one */
 	uint64_t buffer_bytes; /* of all rings together; 0: by the number of CPUs */
 	bool entry_only;       /* no return probes at all */
+	bool counting;	       /* count in the kernel (counts.h) instead of a record a call */
 };
 
 /* What was tried while looking for a rung: 0 worked, -errno, 1 not tried. */

@@ -10,8 +10,7 @@
 #define SHORT_ID 12 /* digits of a container's id that its tools show */
 #define FULL_ID 64
 
-/* Unlike strtoull: no blanks, no sign, no 0x, and too large is an error. */
-static bool number(const char **p, const char *end, unsigned base, uint64_t *out)
+bool parse_number(const char **p, const char *end, unsigned base, uint64_t *out)
 {
 	const char *s = *p;
 	uint64_t v = 0;
@@ -37,7 +36,7 @@ static bool number32(const char **p, const char *end, uint32_t *out)
 {
 	uint64_t v;
 
-	if (!number(p, end, 10, &v) || v > UINT32_MAX)
+	if (!parse_number(p, end, 10, &v) || v > UINT32_MAX)
 		return false;
 	*out = (uint32_t)v;
 	return true;
@@ -70,6 +69,19 @@ static bool skip_fields(const char **p, const char *end, unsigned count)
 	return true;
 }
 
+/* utime, stime, cutime, cstime and the blank after them; all of them wrap in the sum only. */
+static bool cpu_ticks(const char **p, const char *end, uint64_t *sum)
+{
+	uint64_t ticks;
+
+	for (unsigned i = 0; i < 4; i++) {
+		if (!parse_number(p, end, 10, &ticks) || !literal(p, end, ' '))
+			return false;
+		*sum += ticks;
+	}
+	return true;
+}
+
 int parse_stat(const char *text, size_t len, struct parsed_stat *out)
 {
 	const char *end = text + len;
@@ -92,10 +104,12 @@ int parse_stat(const char *text, size_t len, struct parsed_stat *out)
 	out->state = *p++;
 	if (!literal(&p, end, ' ') || !number32(&p, end, &out->ppid))
 		return -EINVAL;
-	/* From field 4 to field 20 (threads), then to 22 (start). */
-	if (!skip_fields(&p, end, 16) || !number32(&p, end, &out->threads))
+	/* From field 4 to 14 (CPU time), to 20 (threads), then to 22 (start). */
+	if (!skip_fields(&p, end, 10) || !cpu_ticks(&p, end, &out->cpu))
 		return -EINVAL;
-	if (!skip_fields(&p, end, 2) || !number(&p, end, 10, &out->start))
+	if (!skip_fields(&p, end, 2) || !number32(&p, end, &out->threads))
+		return -EINVAL;
+	if (!skip_fields(&p, end, 2) || !parse_number(&p, end, 10, &out->start))
 		return -EINVAL;
 	return 0;
 }
@@ -163,15 +177,15 @@ int parse_maps_line(char *line, size_t len, struct parsed_map *out)
 	uint64_t major, minor;
 
 	memset(out, 0, sizeof(*out));
-	if (!number(&p, end, 16, &out->start) || !literal(&p, end, '-') ||
-	    !number(&p, end, 16, &out->end) || !literal(&p, end, ' ') || end - p < 5)
+	if (!parse_number(&p, end, 16, &out->start) || !literal(&p, end, '-') ||
+	    !parse_number(&p, end, 16, &out->end) || !literal(&p, end, ' ') || end - p < 5)
 		return -EINVAL;
 	out->executable = p[2] == 'x';
 	p += 4;
-	if (!literal(&p, end, ' ') || !number(&p, end, 16, &out->offset) ||
-	    !literal(&p, end, ' ') || !number(&p, end, 16, &major) ||
-	    !literal(&p, end, ':') || !number(&p, end, 16, &minor) ||
-	    !literal(&p, end, ' ') || !number(&p, end, 10, &out->ino))
+	if (!literal(&p, end, ' ') || !parse_number(&p, end, 16, &out->offset) ||
+	    !literal(&p, end, ' ') || !parse_number(&p, end, 16, &major) ||
+	    !literal(&p, end, ':') || !parse_number(&p, end, 16, &minor) ||
+	    !literal(&p, end, ' ') || !parse_number(&p, end, 10, &out->ino))
 		return -EINVAL;
 	if (out->end <= out->start || major > UINT32_MAX || minor > UINT32_MAX)
 		return -EINVAL;
@@ -255,18 +269,27 @@ static bool hash_id(const char *s, size_t len, char *id, size_t size)
 	return copy_id(id, size, s, SHORT_ID);
 }
 
-bool parse_cgroup_line(const char *line, size_t len, char *id, size_t size)
+const char *parse_cgroup_path(const char *line, size_t *len)
 {
-	const char *end = line + len, *path = memchr(line, ':', len);
+	const char *end = line + *len, *path = memchr(line, ':', *len);
 
-	if (size)
-		id[0] = '\0';
 	if (path)
 		path = memchr(path + 1, ':', (size_t)(end - path - 1));
 	if (!path)
-		return false;
+		return NULL;
 	path++;
-	len = parse_deleted(path, (size_t)(end - path));
+	*len = parse_deleted(path, (size_t)(end - path));
+	return path;
+}
+
+bool parse_cgroup_line(const char *line, size_t len, char *id, size_t size)
+{
+	const char *path = parse_cgroup_path(line, &len);
+
+	if (size)
+		id[0] = '\0';
+	if (!path)
+		return false;
 	/* From the innermost component outwards: a container in a container is the inner one. */
 	while (len) {
 		const char *slash = memrchr(path, '/', len);

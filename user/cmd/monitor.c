@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "cmd/pid.h"
+#include "cmd/rights.h"
+#include "cmd/watching.h"
+#include "report/live.h"
+#include "util/err.h"
+#include "util/term.h"
+
+enum { FORMAT_TABLE, FORMAT_JSON };
+
+static const char *const formats[] = {"table", "json", NULL};
+static const char *const rungs[] = {"auto", "session", "multi", "single", NULL};
+
+struct options {
+	struct watching_options watching;
+	int format;
+	bool once;
+	int64_t duration;
+};
+
+#define FIELD(f) .offset = offsetof(struct options, f)
+
+static const struct opt opts[] = {
+	{.name = "pid", .letter = 'p', .type = OPT_LIST, .arg = "PID[,PID…]",
+	 FIELD(watching.pids), .help = "Only these processes and their descendants, present and "
+				       "future."},
+	{.name = "all", .letter = 'a', .type = OPT_FLAG, FIELD(watching.all),
+	 .help = "Every process that uses CUDA, now and later, in containers too (the default)."},
+	{.name = "max-overhead", .type = OPT_STRING, .arg = "PERCENT", FIELD(watching.budget),
+	 .help = "What the probes may cost the thread they cost most, in percent of its time "
+		 "(default 1%). What does not fit is probed in short windows, and estimated."},
+	{.name = "interval", .letter = 'i', .type = OPT_DURATION, .arg = "TIME",
+	 FIELD(watching.interval), .help = "One line a process every so often (default 1s)."},
+	{.name = "duration", .letter = 'd', .type = OPT_DURATION, .arg = "TIME", FIELD(duration),
+	 .help = "End after so long (default 0: never)."},
+	{.name = "once", .type = OPT_FLAG, FIELD(once),
+	 .help = "Wait for one full interval, print it, and end."},
+	{.name = "format", .letter = 'f', .type = OPT_CHOICE, .arg = "FORMAT", .choices = formats,
+	 FIELD(format), .help = "How to print: table (the default) for people, json (one object "
+				"an interval, a line each) for programs."},
+	{.name = "rung", .type = OPT_CHOICE, .arg = "RUNG", .choices = rungs,
+	 FIELD(watching.rung), .hidden = true, .help = "Attach in this way only."},
+	{0},
+};
+
+static void print(const struct options *o, const struct snapshot *s)
+{
+	if (o->format == FORMAT_JSON)
+		live_json(s, stdout);
+	else
+		live_table(s, stdout, term_width(STDOUT_FILENO, 100), term_colour(STDOUT_FILENO));
+	fflush(stdout);
+}
+
+static int watch(const struct options *o, struct watching *w)
+{
+	int64_t until = o->duration > 0 ? watching_now() + o->duration : INT64_MAX;
+	int n;
+
+	while (!watching_over(w) && watching_now() < until) {
+		n = watching_step(w, until - watching_now());
+		if (n < 0) {
+			err_report("the monitor cannot go on: %s", strerror(-n));
+			return EXIT_FAILED;
+		}
+		if (!n)
+			continue;
+		print(o, monitor_snapshot(w->monitor));
+		if (ferror(stdout))
+			return EXIT_FAILED; /* who read it is gone; err_flush_stdout() says so */
+		if (o->once)
+			break;
+	}
+	return EXIT_OK;
+}
+
+static int run_monitor(const struct command *self, int argc, char **argv)
+{
+	struct options o = {.watching = {.interval = 1000000000}};
+	struct watching w;
+	int first, status;
+
+	status = opt_parse(self, &o, argc, argv, &first);
+	if (status != OPT_OK)
+		return status == OPT_HELP ? EXIT_OK : EXIT_USAGE;
+	status = watching_start(&w, self, &o.watching, false);
+	if (!status)
+		status = watch(&o, &w);
+	watching_end(&w);
+	opt_free(self, &o);
+	return status;
+}
+
+static const struct opt_example examples[] = {
+	{"sudo gbpf monitor", "every CUDA process of this machine, every second"},
+	{"sudo gbpf monitor -p 4242 --once --format json", "one second of one job, for a program"},
+	{"sudo gbpf monitor --max-overhead 0.1%", "a tenth of the default cost"},
+	{0},
+};
+
+const struct command cmd_monitor = {
+	.name = "monitor",
+	.summary = "watch every CUDA process of the machine, within a budget",
+	.usage = "[OPTION…]",
+	.description =
+		"Prints, every interval, what each process that uses CUDA does: launches, how long "
+		"they take to dispatch, where its launching thread's time goes, copies, memory, "
+		"errors, what the GPUs say of themselves, and what gbpf itself costs.\n\n"
+		"Calls are counted in the kernel. As long as probes on all of them cost the worst "
+		"thread less than --max-overhead, all are counted; beyond that, the frequent ones "
+		"are probed in short windows at random times, and their totals are estimates with "
+		"95 % intervals. What was covered is always said.",
+	.opts = opts,
+	.examples = examples,
+	.exit_status = "0 when it ran, 1 when it could not, 2 for wrong usage.",
+	.run = run_monitor,
+};

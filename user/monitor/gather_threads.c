@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where the wall time of a process's threads went in an interval. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "monitor/private.h"
+
+static struct estimate share_of(const struct gathering *g, const struct mon_image *item,
+				const struct mon_thread *t, unsigned waits)
+{
+	double ns = (double)(t->now.time[0][waits] - t->begin.time[0][waits]);
+	struct estimate steady = exactly(ns / (double)g->length), e;
+	struct interval_facts facts = facts_of(g, item, 0, (double)t->seen[waits]);
+
+	if (steady.value > 1)
+		steady = exactly(1);
+	if (!item_sampled(item))
+		return steady;
+	if (!t->share[waits]) {
+		steady.known = waits || item->windows;
+		return steady;
+	}
+	e = sum_of(steady, estimate_share(t->share[waits], &facts));
+	e.value = e.value > 1 ? 1 : e.value;
+	e.high = e.high > 1 ? 1 : e.high;
+	e.low = e.low > 1 ? 1 : e.low;
+	return e;
+}
+
+static struct estimate rest_of(struct estimate a, struct estimate b)
+{
+	struct estimate e = {.known = a.known && b.known};
+
+	e.value = 1 - a.value - b.value;
+	e.low = 1 - a.high - b.high;
+	e.high = 1 - a.low - b.low;
+	if (e.value < 0)
+		e.value = 0;
+	if (e.low < 0)
+		e.low = 0;
+	if (e.high < 0)
+		e.high = 0;
+	return e;
+}
+
+static void waits_gather(const struct gathering *g, const struct mon_thread *t,
+			 struct snapshot_thread *out)
+{
+	double away[2] = {0}, share, calls, length = (double)g->length;
+	unsigned in, k;
+
+	out->sched_known = g->m->counts.switch_link >= 0;
+	for (in = 0; in < 2; in++)
+		for (k = 1; k < GBPF_WAITS; k++) {
+			share = (double)(t->now.wait[in][k] - t->begin.wait[in][k]) / length;
+			if (share < 0 || share > 1) /* corrected since: see runnable_correct() */
+				share = share < 0 ? 0 : 1;
+			away[in] += share;
+			if (!in)
+				out->wait_share[k] = share;
+		}
+	calls = out->dispatch_share.value + out->sync_share.value;
+	out->call_sleep_share = away[1] < calls ? away[1] : calls;
+	out->call_spin_share = calls - out->call_sleep_share;
+	share = out->elsewhere_share.value - away[0];
+	out->wait_share[WAIT_RUNNING] = share > 0 ? share : 0;
+}
+
+static void thread_gather(const struct gathering *g, const struct mon_process *p,
+			  struct mon_thread *t, struct snapshot_thread *out)
+{
+	const struct mon_image *item = item_of(g, p);
+	double spent = (double)(t->now.spent[0] + t->now.spent[1] - t->begin.spent[0] -
+				t->begin.spent[1]);
+
+	memset(out, 0, sizeof(*out));
+	out->tid = t->tid;
+	memcpy(out->comm, t->comm, sizeof(out->comm));
+	out->dispatch_share = share_of(g, item, t, 0);
+	out->sync_share = share_of(g, item, t, 1);
+	out->elsewhere_share = rest_of(out->dispatch_share, out->sync_share);
+	waits_gather(g, t, out);
+	out->overhead_pct = 100 * spent / (double)g->length;
+	out->open_api = t->now.open_api;
+	out->open_since = t->now.open_since;
+}
+
+static bool busier(const struct snapshot_thread *a, const struct mon_thread *x,
+		   const struct snapshot_thread *b, const struct mon_thread *y)
+{
+	uint64_t la = x->now.launches - x->begin.launches, lb = y->now.launches - y->begin.launches;
+
+	if (la != lb)
+		return la > lb;
+	return a->dispatch_share.value + a->sync_share.value >
+	       b->dispatch_share.value + b->sync_share.value;
+}
+
+int threads_gather(const struct gathering *g, struct mon_process *p,
+			  struct snapshot_process *out)
+{
+	size_t i, best = 0;
+
+	out->threads = calloc(p->threads_count + 1, sizeof(*out->threads));
+	if (!out->threads)
+		return -ENOMEM;
+	for (i = 0; i < p->threads_count; i++) {
+		thread_gather(g, p, p->threads[i], &out->threads[i]);
+		if (out->threads[i].overhead_pct > out->overhead_pct)
+			out->overhead_pct = out->threads[i].overhead_pct;
+		if (i && busier(&out->threads[i], p->threads[i], &out->threads[best],
+				p->threads[best]))
+			best = i;
+	}
+	out->threads_count = p->threads_count;
+	if (p->threads_count) {
+		out->dispatch_share = out->threads[best].dispatch_share;
+		out->sync_share = out->threads[best].sync_share;
+		out->elsewhere_share = out->threads[best].elsewhere_share;
+	}
+	return 0;
+}

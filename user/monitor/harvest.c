@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the programs counted, read out of the tables: reading costs the targets nothing. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "monitor/private.h"
+#include "probe/catalogue.h"
+
+#define SHORTEST_NS 20000000LL /* a rate over less says little */
+
+static uint64_t load(const __u64 *at)
+{
+	return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+static void cell_read(const struct gbpf_cell *c, struct cell_read *out)
+{
+	out->calls = load(&c->calls);
+	out->errors = load(&c->errors);
+	out->bytes = load(&c->bytes);
+	out->sum_ns = load(&c->sum_ns);
+	out->slow = load(&c->slow);
+}
+
+/* The open call of a thread that nothing is around of, if it is one that is always probed. */
+static bool open_call(const struct gbpf_thread *t, struct gbpf_open *out)
+{
+	const volatile struct gbpf_thread *v = t;
+
+	if (!v->depth)
+		return false;
+	memcpy(out, &t->open[0], sizeof(*out));
+	return v->depth && !out->hot;
+}
+
+void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thread_read *out)
+{
+	const struct gbpf_thread *t = &m->counts.threads[slot];
+	struct gbpf_open open, again;
+	uint64_t off;
+	unsigned i;
+
+	memset(out, 0, sizeof(*out));
+	out->at = now;
+	for (i = 0; i < 2; i++) {
+		out->spent[i] = load(&t->spent[i]);
+		out->calls[i] = load(&t->calls[i]);
+		out->time[i][0] = load(&t->time[i][0]);
+		out->time[i][1] = load(&t->time[i][1]);
+		memcpy(out->wait[i], t->wait[i], sizeof(out->wait[i]));
+	}
+	out->launches = load(&t->launches);
+	off = load(&t->off_since);
+	if (off && (int64_t)off < now && t->off_wait < GBPF_WAITS)
+		out->wait[t->off_in_call & 1][t->off_wait] += (uint64_t)now - off;
+	/* one that returns just now must not count twice, as time and as open */
+	if (open_call(t, &open) && (int64_t)open.ts < now) {
+		uint64_t before = out->time[0][!!(open.class & GBPF_CLASS_WAITS)];
+
+		if (open_call(t, &again) && again.ts == open.ts &&
+		    load(&t->time[0][!!(open.class & GBPF_CLASS_WAITS)]) == before) {
+			out->time[0][!!(open.class & GBPF_CLASS_WAITS)] += (uint64_t)now - open.ts;
+			out->open_api = open.api;
+			out->open_since = (int64_t)open.ts;
+		}
+	}
+}
+
+static int list_add(void *list, size_t *count, void *item)
+{
+	void **items = *(void ***)list;
+
+	if (!(*count & (*count + 1)) || !items) { /* grows at powers of two less one */
+		items = realloc(items, (2 * *count + 2) * sizeof(*items));
+		if (!items)
+			return -ENOMEM;
+		*(void ***)list = items;
+	}
+	items[(*count)++] = item;
+	return 0;
+}
+
+static int cell_new(struct monitor *m, uint32_t slot, uint64_t key)
+{
+	const struct api *api = catalogue_get(key & 0xfff);
+	struct mon_process *p;
+	struct mon_api *a;
+	int err;
+
+	if (!api) /* calibration's own */
+		return 0;
+	p = process_add(m, (uint32_t)(key >> 12), &err);
+	if (!p) {
+		if (!err) /* it called, and is gone before anybody knew of it */
+			counts_free_cell(&m->counts, slot);
+		return err;
+	}
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	a->api = key & 0xfff;
+	a->class = mon_class(api) & ~GBPF_CLASS_WAITS;
+	a->slot = slot;
+	err = list_add(&p->apis, &p->apis_count, a);
+	if (err) {
+		free(a);
+		return err;
+	}
+	m->apis[slot] = a;
+	windows_mark(p);
+	return 0;
+}
+
+static int thread_new(struct monitor *m, uint32_t slot, uint64_t key)
+{
+	uint32_t pid = (uint32_t)(key >> 32);
+	struct mon_process *p;
+	struct mon_thread *t;
+	int err;
+
+	if (pid == probes_switches(m->probes)->self)
+		return 0;
+	p = process_add(m, pid, &err);
+	if (!p) {
+		if (!err)
+			counts_free_thread(&m->counts, slot);
+		return err;
+	}
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->slot = slot;
+	t->tid = (uint32_t)key;
+	t->begin.at = t->opened.at = p->seen > m->begin ? p->seen : m->begin;
+	process_thread_comm(pid, t->tid, t->comm);
+	err = list_add(&p->threads, &p->threads_count, t);
+	if (err) {
+		free(t);
+		return err;
+	}
+	m->threads[slot] = t;
+	return 0;
+}
+
+static void proc_find(struct monitor *m, uint32_t slot)
+{
+	struct mon_process *p = process_get(m, (uint32_t)m->counts.procs_keys[slot]);
+
+	if (p && p->proc_slot != slot) {
+		p->proc_slot = slot;
+		memset(&p->proc_begin, 0, sizeof(p->proc_begin));
+	}
+}
+
+int harvest(struct monitor *m)
+{
+	const struct counts *c = &m->counts;
+	int64_t now = mon_now();
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < GBPF_CELLS; i++)
+		if (c->cells_keys[i] && !m->apis[i])
+			err = cell_new(m, i, c->cells_keys[i]);
+	for (i = 0; !err && i < GBPF_THREADS; i++) {
+		if (!c->threads_keys[i])
+			continue;
+		if (!m->threads[i])
+			err = thread_new(m, i, c->threads_keys[i]);
+		if (m->threads[i])
+			thread_read(m, i, now, &m->threads[i]->now);
+	}
+	for (i = 0; i < GBPF_PROCS; i++)
+		if (c->procs_keys[i])
+			proc_find(m, i);
+	return err;
+}
+
+static bool process_of(const struct mon_process *p, const struct mon_image *item)
+{
+	return p->image == item->image;
+}
+
+static uint64_t steady_calls(const struct mon_process *p)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < p->threads_count; i++)
+		sum += p->threads[i]->now.calls[0];
+	return sum;
+}
+
+void harvest_window_begin(struct monitor *m, const struct mon_image *item)
+{
+	int64_t now = mon_now();
+	size_t i, k;
+
+	for (i = 0; i < m->processes_count; i++) {
+		struct mon_process *p = m->processes[i];
+
+		if (!process_of(p, item))
+			continue;
+		for (k = 0; k < p->threads_count; k++) {
+			struct mon_thread *t = p->threads[k];
+
+			thread_read(m, t->slot, now, &t->now);
+			t->opened = t->now;
+		}
+		p->window_calls = steady_calls(p);
+	}
+}
+
+/* A quantity of a window into its series, which is made when it is first needed. */
+static void series_put(struct series **s, double count, double anchor, int64_t length, int64_t lost)
+{
+	struct window_count w = {.length = length, .lost = lost, .count = count, .anchor = anchor};
+
+	if (!*s)
+		*s = calloc(1, sizeof(**s));
+	if (*s) /* without memory for it there is no estimate, which is said as n/a */
+		series_add(*s, &w);
+}
+
+static void quantities_add(const struct mon_api *a, const struct cell_read *from,
+			   const struct cell_read *to, uint64_t *q)
+{
+	q[Q_ERRORS] += to->errors - from->errors;
+	if (a->class == GBPF_CLASS_LAUNCH) {
+		q[Q_LAUNCHES] += to->calls - from->calls;
+		q[Q_SLOW] += to->slow - from->slow;
+	} else if (a->class == GBPF_CLASS_COPY) {
+		const struct api *api = catalogue_get(a->api);
+
+		q[Q_COPIES] += to->calls - from->calls;
+		q[Q_COPY_BYTES] += (to->bytes - from->bytes) * (api->element ? api->element : 1);
+	}
+}
+
+static void threads_window(struct mon_process *p, int64_t length, int64_t *lost)
+{
+	uint64_t most = 0;
+	size_t k, w;
+
+	*lost = 0;
+	for (k = 0; k < p->threads_count; k++) {
+		struct mon_thread *t = p->threads[k];
+		const struct thread_read *a = &t->opened, *b = &t->now;
+		uint64_t spent = b->spent[0] + b->spent[1] - a->spent[0] - a->spent[1];
+		uint64_t waited = b->time[0][1] + b->time[1][1] - a->time[0][1] - a->time[1][1];
+		double rate = (double)(b->spent[1] - a->spent[1]) / (double)length;
+
+		if (rate > t->hot_peak)
+			t->hot_peak = rate;
+		if (spent > most) {
+			most = spent;
+			*lost = spent > waited ? (int64_t)(spent - waited) : 0;
+		}
+		for (w = 0; w < 2; w++) {
+			uint64_t ns = b->time[1][w] - a->time[1][w];
+
+			if (!ns && !t->share[w])
+				continue;
+			series_put(&t->share[w], (double)ns, 0, length, 0);
+			t->seen[w] += ns;
+		}
+	}
+}
+
+static void process_window(struct monitor *m, struct mon_process *p, int64_t length)
+{
+	double anchor = (double)(steady_calls(p) - p->window_calls);
+	uint64_t q[Q_COUNT] = {0};
+	int64_t lost;
+	size_t i;
+
+	threads_window(p, length, &lost);
+	for (i = 0; i < p->apis_count; i++) {
+		struct mon_api *a = p->apis[i];
+		struct cell_read now;
+		double rate;
+
+		if (!a->hot)
+			continue;
+		cell_read(&m->counts.cells[a->slot], &now);
+		quantities_add(a, &a->last, &now, q);
+		series_put(&a->calls, (double)(now.calls - a->last.calls), anchor, length, lost);
+		rate = (double)(now.calls - a->last.calls) * 1e9 / (double)length;
+		if (rate > a->peak)
+			a->peak = rate;
+		a->seen += now.calls - a->last.calls;
+		a->last = now;
+	}
+	for (i = 0; i < Q_COUNT; i++) {
+		if (!p->series[i] && !q[i])
+			continue;
+		series_put(&p->series[i], (double)q[i], anchor, length, lost);
+		p->sampled[i] += q[i];
+	}
+}
+
+void harvest_window_end(struct monitor *m, const struct mon_image *item, int64_t length)
+{
+	int64_t now = mon_now();
+	size_t i, k;
+
+	for (i = 0; i < m->processes_count; i++) {
+		struct mon_process *p = m->processes[i];
+
+		if (!process_of(p, item))
+			continue;
+		for (k = 0; k < p->threads_count; k++)
+			thread_read(m, p->threads[k]->slot, now, &p->threads[k]->now);
+		process_window(m, p, length);
+	}
+}
+
+/* What is always probed, since it was read last. */
+void harvest_steady(struct monitor *m, int64_t elapsed)
+{
+	size_t i, k;
+
+	if (elapsed < SHORTEST_NS)
+		elapsed = SHORTEST_NS;
+	for (i = 0; i < m->processes_count; i++) {
+		struct mon_process *p = m->processes[i];
+
+		for (k = 0; k < p->apis_count; k++) {
+			struct mon_api *a = p->apis[k];
+			struct cell_read now;
+			double rate;
+
+			if (a->hot)
+				continue;
+			cell_read(&m->counts.cells[a->slot], &now);
+			quantities_add(a, &a->last, &now, p->steady);
+			rate = (double)(now.calls - a->last.calls) * 1e9 / (double)elapsed;
+			if (rate > a->peak)
+				a->peak = rate;
+			a->last = now;
+		}
+	}
+}
+
+static void api_begin(struct monitor *m, struct mon_api *a, bool turn)
+{
+	const struct gbpf_cell *c = &m->counts.cells[a->slot];
+
+	a->begin = a->last;
+	a->seen = 0;
+	a->peak *= 0.95; /* a burst a minute ago still counts 5 % */
+	if (!turn)
+		return;
+	memcpy(a->mark[1], a->mark[0], sizeof(a->mark[1]));
+	memcpy(a->mark[0], c->bucket, sizeof(a->mark[0]));
+}
+
+void harvest_interval_begin(struct monitor *m)
+{
+	bool turn = m->begin >= m->next_turn;
+	size_t i, k;
+
+	if (turn)
+		m->next_turn = m->begin + RECENT_TURN_NS;
+	for (i = 0; i < m->processes_count; i++) {
+		struct mon_process *p = m->processes[i];
+
+		memset(p->steady, 0, sizeof(p->steady));
+		memset(p->sampled, 0, sizeof(p->sampled));
+		if (p->proc_slot < GBPF_PROCS)
+			p->proc_begin = m->counts.procs[p->proc_slot];
+		for (k = 0; k < p->apis_count; k++)
+			api_begin(m, p->apis[k], turn);
+		for (k = 0; k < p->threads_count; k++) {
+			struct mon_thread *t = p->threads[k];
+
+			t->begin = t->now;
+			t->begin.at = m->begin;
+			t->seen[0] = t->seen[1] = 0;
+			t->hot_peak *= 0.95;
+		}
+	}
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "monitor/monitor.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "monitor/private.h"
+#include "probe/catalogue.h"
+
+#define USAGE_NS 5000000000LL
+#define SWEEP_NS 10000000000LL
+#define GPU_NS 1000000000LL
+
+int64_t mon_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+void mon_tell(const struct monitor *m, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	if (!m->options.tell)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	m->options.tell(m->options.tell_ctx, text);
+}
+
+double mon_random(struct monitor *m)
+{
+	m->random ^= m->random << 13;
+	m->random ^= m->random >> 7;
+	m->random ^= m->random << 17;
+	return (double)(m->random >> 11) / 9007199254740992.0;
+}
+
+static bool allocates_device_memory(const struct api *api)
+{
+	return api->arg[GBPF_ARG_OUT] && api->arg[GBPF_ARG_BYTES] && !strstr(api->name, "Host");
+}
+
+unsigned mon_class(const struct api *api)
+{
+	switch (api->kind) {
+	case API_LAUNCH:
+		return GBPF_CLASS_LAUNCH;
+	case API_GRAPH:
+		return strstr(api->name, "GraphLaunch") ? GBPF_CLASS_LAUNCH : GBPF_CLASS_OTHER;
+	case API_SYNC:
+		return GBPF_CLASS_SYNC | GBPF_CLASS_WAITS;
+	case API_QUERY:
+		return GBPF_CLASS_QUERY | GBPF_CLASS_WAITS;
+	case API_COPY:
+		return GBPF_CLASS_COPY | (api->blocking ? GBPF_CLASS_WAITS : 0u);
+	case API_ALLOC:
+		return allocates_device_memory(api) ? GBPF_CLASS_ALLOC : GBPF_CLASS_OTHER;
+	case API_FREE:
+		return GBPF_CLASS_FREE;
+	case API_MODULE:
+		return strstr(api->name, "Load") ? GBPF_CLASS_MODULE : GBPF_CLASS_OTHER;
+	default:
+		return GBPF_CLASS_OTHER;
+	}
+}
+
+uint32_t mon_cost(const struct monitor *m, unsigned class)
+{
+	if (!probes_returns(m->probes))
+		return m->counts.mon->cost_entry;
+	return class == GBPF_CLASS_LAUNCH ? m->counts.mon->cost_launch : m->counts.mon->cost_pair;
+}
+
+/* Launches are what there can be many of: in windows, until they are known to be few. */
+static bool begins_hot(const struct api *api)
+{
+	unsigned class = mon_class(api) & ~(unsigned)GBPF_CLASS_WAITS;
+
+	return class == GBPF_CLASS_LAUNCH || class == GBPF_CLASS_QUERY;
+}
+
+static bool never_hot(const struct api *api)
+{
+	return false;
+}
+
+static void explain(int err, char *why, size_t size)
+{
+	if (err == -EPERM || err == -EACCES)
+		snprintf(why, size, "not permitted: run it with sudo (gbpf doctor says which "
+				    "rights are missing)");
+	else if (err == -EOPNOTSUPP)
+		snprintf(why, size, "this kernel offers no way to attach: 5.15 or later with BTF "
+				    "and uprobes is needed (gbpf doctor says what was tried)");
+	else
+		snprintf(why, size, "setting up failed: %s", strerror(-err));
+}
+
+static int on_notice(void *ctx, void *data, size_t size)
+{
+	struct monitor *m = ctx;
+	const struct gbpf_hdr *h = data;
+
+	if (size < sizeof(*h))
+		return 0;
+	if (GBPF_TAG_TYPE(h->tag) == GBPF_REC_TRIP) {
+		m->tripped.pid = h->pid;
+		m->tripped.tid = h->tid;
+		m->tripped.set = true;
+	} else if (GBPF_TAG_TYPE(h->tag) == GBPF_REC_PROCESS && size >= sizeof(struct gbpf_process)) {
+		const struct gbpf_process *p = data;
+		struct mon_process *known = process_get(m, h->pid);
+
+		if (p->event == GBPF_PROCESS_EXIT)
+			process_ended(m, h->pid);
+		else if (p->event == GBPF_PROCESS_EXEC && known)
+			process_info_read(known);
+	}
+	return 0;
+}
+
+/* What a thread waits for in a system call, by number; x86-64. */
+static void syscalls_name(uint8_t *wait)
+{
+#if defined(__x86_64__)
+	static const uint16_t pipes[] = {
+		SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_poll, SYS_ppoll, SYS_select,
+		SYS_pselect6, SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */, SYS_recvfrom,
+		SYS_recvmsg, SYS_recvmmsg, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_accept,
+		SYS_accept4, SYS_connect, SYS_splice, SYS_sendfile,
+	};
+	static const uint16_t disks[] = {SYS_fsync, SYS_fdatasync, SYS_pread64, SYS_pwrite64,
+					 SYS_preadv, SYS_pwritev, SYS_msync, SYS_sync_file_range};
+	static const uint16_t sleeps[] = {SYS_nanosleep, SYS_clock_nanosleep, SYS_pause};
+	size_t i;
+
+	wait[SYS_futex] = GBPF_WAIT_LOCK;
+	for (i = 0; i < sizeof(pipes) / sizeof(*pipes); i++)
+		wait[pipes[i]] = GBPF_WAIT_PIPE;
+	for (i = 0; i < sizeof(disks) / sizeof(*disks); i++)
+		wait[disks[i]] = GBPF_WAIT_DISK;
+	for (i = 0; i < sizeof(sleeps) / sizeof(*sleeps); i++)
+		wait[sleeps[i]] = GBPF_WAIT_SLEEP;
+#endif
+}
+
+/* Two of three shapes measured: the next is a launch. */
+struct calibration_turn {
+	struct monitor *m;
+	unsigned turn;
+};
+
+static int on_calibration_turn(void *ctx)
+{
+	struct calibration_turn *t = ctx;
+
+	if (++t->turn == 2)
+		t->m->counts.api_class[0] = GBPF_CLASS_LAUNCH;
+	return 0;
+}
+
+/* How long a call that does nothing seems to take: what lies between our two clock readings. */
+static uint32_t inside_ns(const struct monitor *m)
+{
+	struct histogram h = {0};
+	size_t i, k;
+
+	for (i = 0; i < GBPF_CELLS; i++)
+		for (k = 0; m->counts.cells_keys[i] && k < GBPF_BUCKETS; k++) {
+			h.bucket[k] += m->counts.cells[i].bucket[k];
+			h.count += m->counts.cells[i].bucket[k];
+		}
+	return h.count ? (uint32_t)histogram_quantile(&h, 0.5) : 0;
+}
+
+static void tables_clear(struct monitor *m)
+{
+	size_t i;
+
+	for (i = 0; i < GBPF_CELLS; i++)
+		if (m->counts.cells_keys[i])
+			counts_free_cell(&m->counts, i);
+	for (i = 0; i < GBPF_THREADS; i++)
+		if (m->counts.threads_keys[i])
+			counts_free_thread(&m->counts, i);
+	for (i = 0; i < GBPF_KERNELS; i++)
+		if (m->counts.kernels_keys[i])
+			counts_free_kernel(&m->counts, i);
+}
+
+static int cost_measure(struct monitor *m)
+{
+	struct calibration_turn turn = {.m = m};
+	struct gbpf_monitor_switches *mon = m->counts.mon;
+	size_t i;
+	int err;
+
+	err = calibrate(m->probes, &m->cost, on_calibration_turn, &turn);
+	if (err)
+		return err;
+	mon->inside_ns = probes_returns(m->probes) ? inside_ns(m) : 0;
+	tables_clear(m);
+	mon->cost_entry = (uint32_t)m->cost.begin_ns;
+	mon->cost_pair = (uint32_t)m->cost.pair_ns;
+	mon->cost_launch = (uint32_t)m->cost.launch_ns;
+	mon->allowance = (uint64_t)(m->options.max_overhead * (double)PERIOD_NS);
+	m->counts.api_class[0] = GBPF_CLASS_OTHER;
+	for (i = 1; i <= catalogue_count(); i++)
+		m->counts.api_class[i] = (uint8_t)mon_class(catalogue_get((uint16_t)i));
+	return 0;
+}
+
+static int returns_check(struct monitor *m)
+{
+	int unsafe = probes_returns(m->probes) ? calibrate_seccomp(m->probes) : 0;
+
+	if (unsafe > 0) {
+		probes_entry_only(m->probes);
+		mon_tell(m, "return probes would kill processes with a seccomp filter on this "
+			 "kernel: calls are counted, their durations are not known");
+	}
+	return unsafe < 0 ? unsafe : 0;
+}
+
+static int programs_open(struct monitor *m)
+{
+	struct images_options io = {
+		.selection = &m->selection,
+		.windows = true,
+		.hot = m->options.max_overhead < 1 ? begins_hot : never_hot,
+		.dry = m->options.max_overhead <= 0,
+	};
+	int err;
+
+	m->options.probes.counting = true;
+	err = probes_new(&m->probes, &m->options.probes, NULL);
+	if (!err)
+		err = counts_open(&m->counts, m->probes);
+	if (!err)
+		err = returns_check(m);
+	if (!err)
+		err = watch_new(&m->watch);
+	io.few = !err && probes_rung(m->probes) == RUNG_SINGLE;
+	if (!err)
+		err = images_new(&m->images, m->probes, &io);
+	if (!err)
+		err = closer_new(&m->closer);
+	if (!err)
+		err = cost_measure(m);
+	if (!err)
+		err = probes_attach_tasks(m->probes);
+	if (err)
+		return err;
+	syscalls_name(m->counts.syscall_wait);
+	m->notices = ring_buffer__new(m->counts.notices_fd, on_notice, m, NULL);
+	return m->notices ? 0 : errno ? -errno : -ENOMEM;
+}
+
+static int epoll_open(struct monitor *m)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	m->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (m->epoll < 0 || epoll_ctl(m->epoll, EPOLL_CTL_ADD, watch_fd(m->watch), &ev) ||
+	    epoll_ctl(m->epoll, EPOLL_CTL_ADD, ring_buffer__epoll_fd(m->notices), &ev))
+		return -errno;
+	return 0;
+}
+
+int monitor_new(struct monitor **out, const struct monitor_options *o, char *why, size_t size)
+{
+	struct monitor *m = calloc(1, sizeof(*m));
+	int err = -ENOMEM;
+
+	if (m) {
+		m->options = *o;
+		m->epoll = -1;
+		m->counts.switch_link = -1;
+		if (getrandom(&m->random, sizeof(m->random), 0) != sizeof(m->random) || !m->random)
+			m->random = 88172645463325252ULL;
+		err = selection_parse(&m->selection, "driver", why, size);
+	}
+	if (!err)
+		err = programs_open(m);
+	if (!err)
+		err = epoll_open(m);
+	if (err) {
+		explain(err, why, size);
+		monitor_free(m);
+		return err;
+	}
+	*out = m;
+	return 0;
+}
+
+int monitor_start(struct monitor *m, char *why, size_t size)
+{
+	int err = find_start(m, why, size);
+
+	if (err)
+		return err;
+	err = counts_attach_switch(&m->counts, m->probes);
+	if (err)
+		mon_tell(m, "the scheduler's notices cannot be had here (%s): what threads wait "
+			 "for is not known", strerror(-err));
+	gpu_sampler_new(&m->sampler, GPU_NS); /* without it there are no GPU numbers */
+	m->begin = m->last_tick = mon_now();
+	m->next_tick = m->begin + PERIOD_NS;
+	m->next_sweep = m->begin + SWEEP_NS;
+	m->next_usage = m->begin;
+	m->self_cpu_ns = self_cpu_ns();
+	return 0;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void wait_for_work(struct monitor *m, int64_t max_ns)
+{
+	int64_t now = mon_now(), next = windows_next(m), ns;
+	struct pollfd fd = {.fd = m->epoll, .events = POLLIN};
+	struct timespec t;
+
+	next = earlier(next, m->next_tick);
+	next = earlier(next, m->begin + m->options.interval_ns);
+	ns = earlier(next - now, max_ns);
+	if (ns <= 0)
+		return;
+	t.tv_sec = ns / 1000000000;
+	t.tv_nsec = ns % 1000000000;
+	ppoll(&fd, 1, &t, NULL);
+}
+
+static int tick(struct monitor *m, int64_t now)
+{
+	int err = harvest(m);
+
+	m->next_tick = now + PERIOD_NS;
+	m->counts.mon->period++;
+	if (!err) {
+		harvest_steady(m, now - m->last_tick);
+		m->last_tick = now;
+		err = windows_plan(m, now);
+	}
+	if (!err && now >= m->next_sweep) {
+		m->next_sweep = now + SWEEP_NS;
+		err = find_sweep(m);
+	}
+	if (!err && now >= m->next_usage) {
+		m->next_usage = now + USAGE_NS;
+		processes_usage(m);
+	}
+	return err;
+}
+
+static int notices_take(struct monitor *m)
+{
+	struct epoll_event ev[2];
+	int err;
+
+	epoll_wait(m->epoll, ev, 2, 0);
+	err = find_notices(m);
+	if (!err) {
+		err = ring_buffer__consume(m->notices);
+		err = err < 0 ? err : 0;
+	}
+	if (err || !m->tripped.set)
+		return err;
+	m->tripped.set = false;
+	err = windows_trip(m, m->tripped.pid);
+	/* of what is always there: what grew is found by looking at once */
+	return err ? err : tick(m, mon_now());
+}
+
+static int interval_end(struct monitor *m, int64_t now)
+{
+	int err = harvest(m);
+
+	if (!err) {
+		harvest_steady(m, now - m->last_tick);
+		m->last_tick = now;
+		err = kernels_harvest(m);
+	}
+	if (!err)
+		err = gather(m, now);
+	return err;
+}
+
+int monitor_step(struct monitor *m, int64_t max_ns)
+{
+	int64_t now;
+	int err;
+
+	wait_for_work(m, max_ns);
+	err = notices_take(m);
+	now = mon_now();
+	if (!err)
+		err = windows_step(m, now);
+	if (!err && now >= m->next_tick)
+		err = tick(m, now);
+	now = mon_now();
+	if (err || now < m->begin + m->options.interval_ns)
+		return err;
+	err = interval_end(m, now);
+	return err ? err : 1;
+}
+
+bool monitor_targets_alive(const struct monitor *m)
+{
+	return !m->options.pids || probes_any_wanted(m->probes);
+}
+
+enum rung monitor_rung(const struct monitor *m)
+{
+	return probes_rung(m->probes);
+}
+
+void monitor_release_gpus(struct monitor *m)
+{
+	if (m->sampler)
+		gpu_sampler_release(m->sampler);
+}
+
+void monitor_free(struct monitor *m)
+{
+	if (!m)
+		return;
+	if (m->probes)
+		probes_switches(m->probes)->mode = GBPF_MODE_OFF;
+	gpu_sampler_free(m->sampler);
+	gpu_samples_free(&m->gpus);
+	gather_free(m);
+	if (m->counts.cells)
+		processes_free(m);
+	ring_buffer__free(m->notices);
+	closer_free(m->closer);
+	images_free(m->images);
+	watch_free(m->watch);
+	counts_close(&m->counts);
+	probes_free(m->probes);
+	free(m->items);
+	if (m->epoll >= 0)
+		close(m->epoll);
+	free(m);
+}

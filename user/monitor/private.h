@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The inside of struct monitor, shared by the files of this folder. */
+#ifndef GBPF_MONITOR_PRIVATE_H
+#define GBPF_MONITOR_PRIVATE_H
+
+#include "gpu/sampler.h"
+#include "monitor/estimate.h"
+#include "monitor/monitor.h"
+#include "probe/closer.h"
+#include "probe/counts.h"
+#include "probe/images.h"
+#include "probe/selection.h"
+#include "target/labels.h"
+#include "target/target.h"
+#include "target/usage.h"
+
+#define RECENT_TURN_NS 5000000000LL /* "recent" reaches back one to two of these */
+#define PERIOD_NS 200000000LL /* budgets are kept over each of these, so that a second holds */
+
+/* What is counted a process. */
+enum quantity { Q_LAUNCHES, Q_COPIES, Q_COPY_BYTES, Q_ERRORS, Q_SLOW, Q_COUNT };
+
+/* The counters of a cell, without its buckets. */
+struct cell_read {
+	uint64_t calls, errors, bytes, sum_ns, slow;
+};
+
+struct mon_api {
+	uint16_t api;
+	uint8_t class;
+	bool hot;	  /* probed in windows, when it was read last */
+	uint32_t slot;	  /* of its cell */
+	struct cell_read last, begin; /* as read last; when the interval began */
+	double peak;	  /* calls a second while probed; falls slowly */
+	uint64_t seen;	  /* in windows of this interval */
+	struct series *calls; /* of windows; NULL until there was one */
+	uint32_t mark[2][GBPF_BUCKETS]; /* buckets at the last two turns of "recent" */
+};
+
+/* A thread's counters, with what is still going on added up to the moment of reading. */
+struct thread_read {
+	int64_t at;
+	uint64_t spent[2], calls[2], launches;
+	uint64_t time[2][2]; /* [windows][waits], ns */
+	uint64_t wait[2][GBPF_WAITS];
+	uint16_t open_api;
+	int64_t open_since;
+};
+
+struct mon_thread {
+	uint32_t slot, tid;
+	char comm[16];
+	bool ended;
+	struct thread_read begin, opened, now; /* of the interval, of the window; latest */
+	struct series *share[2];     /* dispatch and waits, of windows; NULL until there was one */
+	uint64_t seen[2];	     /* ns in windows of this interval */
+	double hot_peak;	     /* share of its time that probes take while a window is open */
+};
+
+struct mon_process {
+	uint32_t pid;
+	int64_t start, seen;
+	char comm[16];
+	char *command;
+	struct labels labels;
+	bool ended, told; /* told: a snapshot said what it did last */
+	const struct image *image; /* the driver's that it maps; NULL: not known */
+	struct mon_api **apis;
+	size_t apis_count;
+	struct mon_thread **threads;
+	size_t threads_count;
+	uint32_t proc_slot; /* in counts.procs, GBPF_PROCS: none yet */
+	struct gbpf_proc proc_begin;
+	uint64_t steady[Q_COUNT], sampled[Q_COUNT]; /* of this interval */
+	struct series *series[Q_COUNT];
+	uint64_t window_calls; /* idem, when the window opened */
+	struct histogram launch_ever, sync_ever;
+	struct usage usage;
+	struct usage_rate usage_rate;
+	bool usage_known, quota_known;
+	uint64_t throttled_ns, throttled_periods;
+	double throttled;
+};
+
+struct mon_kernel {
+	uint32_t slot, pid;
+	uint64_t launches, begin;
+	char *name; /* NULL: not looked for yet */
+};
+
+/* A probed file and its windows. */
+struct mon_image {
+	struct image *image;
+	bool hot;	    /* some of its functions are probed in windows only */
+	bool open;
+	bool known;	    /* a window was open since the choice was made */
+	int64_t next;	    /* when the next window opens, or this one closes */
+	int64_t opened;
+	int64_t period;	    /* mean time from one window to the next, ns */
+	int64_t length;	    /* of a window */
+	double peak;	    /* share of the worst thread's time probes take while it is open */
+	double ramp_ns;	    /* time that probes cost before and after a window */
+	int64_t covered;    /* of this interval */
+	size_t windows;
+	int64_t calm;	    /* since when all of it would fit the budget; 0: it would not */
+};
+
+struct monitor {
+	struct monitor_options options;
+	struct selection selection;
+	struct probes *probes;
+	struct counts counts;
+	struct images *images;
+	struct closer *closer;
+	struct watch *watch;
+	struct gpu_sampler *sampler;
+	struct gpu_samples gpus;
+	struct ring_buffer *notices;
+	struct calibration cost;
+	int epoll;
+	uint64_t random;
+	struct mon_image *items; /* by index of images */
+	size_t items_count;
+	struct mon_process **processes; /* by pid */
+	size_t processes_count, processes_room;
+	struct mon_api *apis[GBPF_CELLS];	   /* by slot */
+	struct mon_thread *threads[GBPF_THREADS]; /* by slot */
+	struct mon_kernel *kernels[GBPF_KERNELS];
+	int64_t begin;	   /* of the interval */
+	int64_t next_tick, last_tick, next_turn, next_usage, next_sweep;
+	struct { uint32_t pid, tid; bool set; } tripped;
+	bool denied, lost_notices;
+	uint64_t self_cpu_ns; /* when the interval began */
+	uint64_t lost_begin, unmatched_begin;
+	uint32_t windows;     /* of this interval */
+	struct snapshot snapshot;
+	char limit[256];
+};
+
+int64_t mon_now(void);
+void mon_tell(const struct monitor *m, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+double mon_random(struct monitor *m); /* 0..1 */
+unsigned mon_class(const struct api *api); /* enum gbpf_class, with its flag */
+uint32_t mon_cost(const struct monitor *m, unsigned class); /* ns a call */
+
+/* find.c: who uses CUDA, and of which files */
+int find_start(struct monitor *m, char *why, size_t size);
+int find_notices(struct monitor *m);
+int find_sweep(struct monitor *m); /* ends that nobody told of */
+struct mon_image *find_item(struct monitor *m, const struct image *image);
+
+/* processes.c */
+struct mon_process *process_get(const struct monitor *m, uint32_t pid); /* NULL */
+/* Known or new; NULL with *err 0: it is gone already. */
+struct mon_process *process_add(struct monitor *m, uint32_t pid, int *err);
+void process_ended(struct monitor *m, uint32_t pid);
+void process_info_read(struct mon_process *p);
+void processes_remove_told(struct monitor *m); /* those that ended and were told of */
+void processes_free(struct monitor *m);
+void processes_usage(struct monitor *m); /* CPU and I/O of their trees, quotas */
+
+/* harvest.c: tables → processes */
+int harvest(struct monitor *m); /* everything, from the keys on */
+void harvest_window_begin(struct monitor *m, const struct mon_image *item);
+void harvest_window_end(struct monitor *m, const struct mon_image *item, int64_t length);
+void harvest_steady(struct monitor *m, int64_t elapsed); /* ns since it was done last */
+void harvest_interval_begin(struct monitor *m);
+void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thread_read *out);
+
+/* windows.c: what is probed when */
+int windows_step(struct monitor *m, int64_t now);   /* opens and closes what is due */
+int64_t windows_next(const struct monitor *m);	    /* when that is */
+int windows_trip(struct monitor *m, uint32_t pid);  /* a thread of it has spent what it may */
+int windows_plan(struct monitor *m, int64_t now);   /* after a harvest */
+void windows_close(struct monitor *m);
+/* Which of its APIs are probed in windows only: after a new one, or another image. */
+void windows_mark(struct mon_process *p);
+
+/* gather*.c: processes → snapshot */
+struct gathering {
+	struct monitor *m;
+	int64_t now, length; /* of the interval, ns */
+};
+
+int gather(struct monitor *m, int64_t now);
+void gather_free(struct monitor *m);
+int process_gather(const struct gathering *g, struct mon_process *p, struct snapshot_process *out);
+int threads_gather(const struct gathering *g, struct mon_process *p, struct snapshot_process *out);
+struct estimate exactly(double value);
+struct estimate sum_of(struct estimate a, struct estimate b); /* of independent things */
+const struct mon_image *item_of(const struct gathering *g, const struct mon_process *p);
+bool item_sampled(const struct mon_image *item); /* NULL: not */
+struct interval_facts facts_of(const struct gathering *g, const struct mon_image *item,
+			       double anchor, double seen);
+
+/* self.c: what gbpf itself uses */
+uint64_t self_cpu_ns(void);
+uint64_t self_rss_bytes(void);
+
+/* kernels.c: names */
+int kernels_harvest(struct monitor *m);
+const char *kernels_name(struct monitor *m, struct mon_kernel *k);
+void kernels_drop(struct monitor *m, uint32_t pid);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is probed when. Everything is probed all the time as long as that fits the
+ * budget of the thread it costs most; what does not fit is probed in windows: as
+ * long as a share of the budget allows at the highest rate seen lately, at random
+ * times, so that they do not beat with what the job does.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "monitor/private.h"
+#include "probe/catalogue.h"
+
+/* Shares of the budget. Together with what a trip lets through they stay below all of it. */
+#define ALL_FITS 0.6	/* everything probed always: up to here */
+#define STEADY_SHARE 0.35 /* what is probed always beside windows */
+#define WINDOW_SHARE 0.5  /* what windows may take of it */
+#define CALM_NS 10000000000LL /* that it has to fit before windows end */
+#define LENGTH_MIN 2000000LL
+#define PERIOD_MAX 5000000000LL
+#define OPENS_A_SECOND 10 /* of all files together */
+
+struct load { /* of one API, of the process it costs most */
+	uint16_t api;
+	double cost; /* share of a thread's time */
+};
+
+static bool rung_windows(const struct monitor *m)
+{
+	return probes_rung(m->probes) != RUNG_SINGLE;
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	double x = ((const struct load *)a)->cost, y = ((const struct load *)b)->cost;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static struct image_site *site_of(const struct image *i, uint16_t api)
+{
+	size_t k;
+
+	for (k = 0; k < i->sites_count; k++)
+		if (i->sites[k].api == api && i->sites[k].state != SITE_NOT_HOOKED)
+			return &i->sites[k];
+	return NULL;
+}
+
+/* Costs of the APIs of one process, dearest first; how many. */
+static size_t loads_of(const struct monitor *m, const struct mon_process *p, struct load *out,
+		       size_t max, double *sum)
+{
+	size_t n = 0, k;
+
+	*sum = 0;
+	for (k = 0; k < p->apis_count && n < max; k++) {
+		const struct mon_api *a = p->apis[k];
+		double cost = a->peak * mon_cost(m, a->class) / 1e9;
+
+		*sum += cost;
+		out[n++] = (struct load){a->api, cost};
+	}
+	qsort(out, n, sizeof(*out), by_cost);
+	return n;
+}
+
+#define LOADS_MAX 256
+
+/* Marks what does not fit for this process. Whether anything changed. */
+static bool process_plan(const struct monitor *m, const struct mon_process *p, struct image *i,
+			 bool *fits)
+{
+	struct load loads[LOADS_MAX];
+	double sum, budget = m->options.max_overhead;
+	size_t n = loads_of(m, p, loads, LOADS_MAX, &sum), k;
+	bool changed = false;
+
+	if (sum <= ALL_FITS * budget)
+		return false;
+	*fits = false;
+	for (k = 0; k < n && sum > STEADY_SHARE * budget; k++) {
+		struct image_site *site = site_of(i, loads[k].api);
+
+		sum -= loads[k].cost;
+		if (site && !site->hot)
+			site->hot = changed = true;
+	}
+	return changed;
+}
+
+static bool any_hot(const struct image *i)
+{
+	size_t k;
+
+	for (k = 0; k < i->sites_count; k++)
+		if (i->sites[k].hot && i->sites[k].state != SITE_NOT_HOOKED)
+			return true;
+	return false;
+}
+
+void windows_mark(struct mon_process *p)
+{
+	const struct image_site *site;
+	size_t n;
+
+	for (n = 0; p->image && n < p->apis_count; n++) {
+		site = site_of(p->image, p->apis[n]->api);
+		p->apis[n]->hot = site && site->hot;
+	}
+}
+
+/* The sites as they are marked now: the old link goes when the new one is there. */
+static int item_replan(struct monitor *m, struct mon_image *item)
+{
+	struct image *i = item->image;
+	struct probe_link *old;
+	size_t k;
+	int err = image_replan(i, m->probes, &old);
+
+	if (err)
+		return err == -ENOMEM ? err : 0; /* the next plan tries again */
+	m->counts.image_state[i->slot] = i->parity ? GBPF_IMAGE_PARITY : 0;
+	closer_give(m->closer, old);
+	item->hot = any_hot(i);
+	item->known = false;
+	for (k = 0; k < m->processes_count; k++)
+		windows_mark(m->processes[k]);
+	return 0;
+}
+
+static void item_close(struct monitor *m, struct mon_image *item, int64_t now)
+{
+	int64_t length = now - item->opened;
+
+	m->counts.image_state[item->image->slot] &= (uint8_t)~GBPF_IMAGE_OPEN;
+	closer_give(m->closer, image_window_take(item->image));
+	item->open = false;
+	if (length < 1)
+		length = 1;
+	harvest_window_end(m, item, length);
+	item->covered += length;
+	item->known = true;
+	item->windows++;
+	m->windows++;
+}
+
+/* How long windows are, and how far apart, at the highest rate seen lately. */
+static void item_schedule(const struct monitor *m, struct mon_image *item)
+{
+	double budget = WINDOW_SHARE * m->options.max_overhead, length;
+	int64_t least = (int64_t)(m->items_count * 1000000000ULL / OPENS_A_SECOND);
+
+	item->period = PERIOD_NS > least ? PERIOD_NS : least;
+	for (;;) {
+		length = 0.8 * (double)item->period;
+		if (item->peak > 0)
+			length = budget * (double)item->period / item->peak - item->ramp_ns;
+		if (length >= 2 * LENGTH_MIN || item->period >= PERIOD_MAX)
+			break;
+		item->period *= 2;
+	}
+	if (!item->known) /* how dear it is shows the first one */
+		length = (double)LENGTH_MIN;
+	if (length > 0.8 * (double)item->period)
+		length = 0.8 * (double)item->period;
+	item->length = length > (double)LENGTH_MIN ? (int64_t)length : LENGTH_MIN;
+}
+
+/* Random gaps: a fixed one would show a job that has the same period at one phase only. */
+static void item_next(struct monitor *m, struct mon_image *item, int64_t now)
+{
+	double gap;
+
+	item_schedule(m, item);
+	gap = (double)(item->period - item->length);
+	item->next = now + (int64_t)(gap * (0.5 + mon_random(m)));
+}
+
+static bool item_used(const struct monitor *m, const struct mon_image *item)
+{
+	size_t i;
+
+	for (i = 0; i < m->processes_count; i++)
+		if (m->processes[i]->image == item->image && !m->processes[i]->ended)
+			return true;
+	return false;
+}
+
+static int item_open(struct monitor *m, struct mon_image *item)
+{
+	int err = image_window_open(item->image, m->probes);
+
+	if (err) {
+		item_next(m, item, mon_now());
+		return err == -ENOMEM ? err : 0;
+	}
+	m->counts.mon->period++;
+	harvest_window_begin(m, item);
+	item->opened = mon_now();
+	m->counts.image_state[item->image->slot] |= GBPF_IMAGE_OPEN;
+	item->open = true;
+	item->next = item->opened + item->length;
+	return 0;
+}
+
+static int item_step(struct monitor *m, struct mon_image *item, int64_t now)
+{
+	if (now < item->next)
+		return 0;
+	if (item->open) {
+		item_close(m, item, now);
+		item_next(m, item, now);
+		return 0;
+	}
+	/* the closer still takes the last one away: it would be in the way of this one */
+	if (!item->hot || !rung_windows(m) || m->options.max_overhead <= 0 ||
+	    !item_used(m, item) || closer_waiting(m->closer) > m->items_count) {
+		item->next = now + PERIOD_NS;
+		return 0;
+	}
+	return item_open(m, item);
+}
+
+int windows_step(struct monitor *m, int64_t now)
+{
+	int err = 0;
+	size_t i;
+
+	for (i = 0; !err && i < m->items_count; i++)
+		err = item_step(m, &m->items[i], now);
+	return err;
+}
+
+int64_t windows_next(const struct monitor *m)
+{
+	int64_t next = INT64_MAX;
+	size_t i;
+
+	for (i = 0; i < m->items_count; i++)
+		if (m->items[i].next < next)
+			next = m->items[i].next;
+	return next;
+}
+
+/* What the probes cost the worst thread, per time a window is open and around it. */
+static void item_measure(const struct monitor *m, struct mon_image *item)
+{
+	size_t i, k;
+
+	item->peak = 0;
+	for (i = 0; i < m->processes_count; i++)
+		for (k = 0; m->processes[i]->image == item->image &&
+			    k < m->processes[i]->threads_count; k++)
+			if (m->processes[i]->threads[k]->hot_peak > item->peak)
+				item->peak = m->processes[i]->threads[k]->hot_peak;
+}
+
+/* All of it would fit: when that has lasted, windows end. */
+static int item_calm(struct monitor *m, struct mon_image *item, bool fits, int64_t now)
+{
+	size_t k;
+
+	if (!fits || !item->hot)
+		item->calm = 0;
+	else if (!item->calm)
+		item->calm = now;
+	if (!item->calm || now - item->calm < CALM_NS || item->open || !item->windows)
+		return 0;
+	for (k = 0; k < item->image->sites_count; k++)
+		item->image->sites[k].hot = false;
+	item->calm = 0;
+	return item_replan(m, item);
+}
+
+static int item_plan(struct monitor *m, struct mon_image *item, int64_t now)
+{
+	bool changed = false, fits = m->options.max_overhead > 0;
+	size_t i;
+
+	for (i = 0; i < m->processes_count; i++)
+		if (m->processes[i]->image == item->image)
+			changed |= process_plan(m, m->processes[i], item->image, &fits);
+	item_measure(m, item);
+	if (!rung_windows(m))
+		return changed ? item_replan(m, item) : 0;
+	if (changed && item->open)
+		item_close(m, item, now);
+	if (changed)
+		return item_replan(m, item);
+	return item_calm(m, item, fits, now);
+}
+
+int windows_plan(struct monitor *m, int64_t now)
+{
+	int err = 0;
+	size_t i;
+
+	for (i = 0; !err && i < m->items_count; i++)
+		err = item_plan(m, &m->items[i], now);
+	return err;
+}
+
+int windows_trip(struct monitor *m, uint32_t pid)
+{
+	const struct mon_process *p = process_get(m, pid);
+	struct mon_image *item = p && p->image ? find_item(m, p->image) : NULL;
+	int64_t now = mon_now();
+
+	if (item && item->open) {
+		item_close(m, item, now);
+		item_measure(m, item);
+		item_next(m, item, now);
+	}
+	return 0;
+}
+
+void windows_close(struct monitor *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->items_count; i++)
+		if (m->items[i].open)
+			item_close(m, &m->items[i], mon_now());
+}
