@@ -4,7 +4,8 @@
 * Each case of a cmocka binary is a test of its own, run once as built and once
   with the address and undefined-behaviour sanitizers.
 * Tests under tests/integration attach probes: they run one after another
-  unless marked `parallel`. `quiet` ones have the machine to themselves.
+  unless marked `parallel`. Each worker has files of its own to probe
+  (integration/gbpf.py). `quiet` ones have the machine to themselves.
 * `long` ones belong to `make check-long`.
 * As root on a kernel with uprobes nothing may be skipped: a skip is a failure.
 """
@@ -25,7 +26,7 @@ collect_ignore_glob = ["gpu/*"]
 MARKS = {
     "parallel": "an integration test that may run beside others",
     "serial": "runs one after another with other serial tests",
-    "quiet": "compares times: runs alone on the machine",
+    "quiet": "compares times or sees all processes: runs alone on the machine",
     "long": "belongs to make check-long",
     "xdist_group(name)": "tests of a group run on one worker (xdist)",
     "root": "needs root and uprobes; skipped elsewhere",
@@ -150,14 +151,17 @@ class UnitCase(pytest.Item):
 def pytest_collection_modifyitems(items):
     probing = can_probe()
     for item in items:
-        folder = item.path.relative_to(ROOT / "tests").parts[0]
-        serial = folder == "integration" and not item.get_closest_marker("parallel")
+        serial = folder_of(item) == "integration" and not item.get_closest_marker("parallel")
         if serial or item.get_closest_marker("serial"):
             item.add_marker(pytest.mark.xdist_group("serial"))
         if item.get_closest_marker("root") and not probing:
             item.add_marker(pytest.mark.skip(reason="needs root and uprobes"))
-    # The long chain of serial tests starts first; the others fill the other CPUs.
-    items.sort(key=lambda item: "serial" not in groups(item))
+    # The chain of serial tests starts first; what is over in a moment fills up in the end.
+    items.sort(key=lambda item: ("serial" not in groups(item), folder_of(item) == "lint"))
+
+
+def folder_of(item):
+    return item.path.relative_to(ROOT / "tests").parts[0]
 
 
 def groups(item):

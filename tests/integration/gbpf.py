@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +15,25 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
 if not BUILD.is_absolute():
     BUILD = ROOT / BUILD
-GBPF = str(BUILD / "gbpf")
-SIM = BUILD / "sim"
+
+
+def own_copies():
+    """
+    (gbpf, sim) of this worker of pytest: probes are in files, so that whoever has files of
+    its own meets nobody else's.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if not worker:
+        return BUILD / "gbpf", BUILD / "sim"
+    place = BUILD / "tests" / "workers" / worker
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(BUILD / "sim", place / "sim", ignore=shutil.ignore_patterns("obj"))
+    shutil.copy2(BUILD / "gbpf", place)
+    return place / "gbpf", place / "sim"
+
+
+_gbpf, SIM = own_copies()
+GBPF = str(_gbpf)
 JOB = str(SIM / "simjob")
 DUMP = str(BUILD / "tests" / "integration" / "dump_calls")
 

@@ -11,7 +11,7 @@ import pytest
 import sandbox
 from runs import NOBODY, SOME, TIGHT, busy, fails, leaves, trace
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.parallel]
 
 
 def no_such_pid():

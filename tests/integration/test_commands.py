@@ -12,7 +12,7 @@ import memory
 import pytest
 from runs import SOME, busy, fails, leaves, trace
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.parallel]
 
 
 # ---- commands ----

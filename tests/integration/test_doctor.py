@@ -15,7 +15,8 @@ import time
 import gbpf
 import pytest
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.parallel]
+IDLE = ["--iterations", 1, "--hold", "--truth-mib", 0]  # for who only looks
 STEADY = ["--pattern", "train", "--iterations", 10**9, "--cpu-ns", 50000]
 
 
@@ -129,7 +130,7 @@ def test_table_fits_and_says_the_same(tmp_path):
 @pytest.mark.parametrize("name", ["libcuda.so.1", "libcudart.so.13"])
 def test_every_offset(tmp_path, lib, name):
     path = gbpf.SIM / lib / name
-    with gbpf.job(tmp_path, *STEADY, "--api", "runtime", lib=lib) as job:
+    with gbpf.job(tmp_path, *IDLE, "--api", "runtime", lib=lib) as job:
         gbpf.wait_until(lambda: name in pathlib.Path(f"/proc/{job.pid}/maps").read_text())
         found = image(doctor("-p", job.pid, "--api", "all", "--no-attach"), name)
     functions, convert = exports(path), file_offset(path)
@@ -179,7 +180,7 @@ def test_functions_that_would_be_stepped(tmp_path):
 def test_a_runtime_linked_in(tmp_path, monkeypatch, stripped):
     program = gbpf.SIM / ("simjob-static-stripped" if stripped else "simjob-static")
     monkeypatch.setattr(gbpf, "JOB", str(program))
-    with gbpf.job(tmp_path, *STEADY, "--api", "runtime") as job:
+    with gbpf.job(tmp_path, *IDLE, "--api", "runtime") as job:
         found = doctor("-p", job.pid, "--api", "runtime", "--no-attach")
     inside = image(found, program.name)
     assert inside["kind"] == "static_runtime"
@@ -251,7 +252,7 @@ def test_other_tools_and_hostile_names(tmp_path):
 
 def test_a_deleted_library(tmp_path):
     shutil.copytree(gbpf.SIM / "lib", tmp_path / "lib")
-    with gbpf.job(tmp_path, *STEADY, "--lib", tmp_path / "lib") as job:
+    with gbpf.job(tmp_path, *IDLE, "--lib", tmp_path / "lib") as job:
         gbpf.wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{job.pid}/maps").read_text())
         shutil.rmtree(tmp_path / "lib")
         driver = image(doctor("-p", job.pid, "--no-attach"), "libcuda.so.1")
@@ -272,7 +273,7 @@ def test_another_tracer_and_nothing_left_behind(tmp_path):
 
 
 def test_who_it_is(tmp_path):
-    with gbpf.job(tmp_path, *STEADY) as job:
+    with gbpf.job(tmp_path, *IDLE) as job:
         process = doctor("-p", job.pid, "--no-attach")["process"]
         stat = pathlib.Path(f"/proc/{job.pid}/stat").read_text()
     ticks = int(stat.rsplit(")", 1)[1].split()[19])
@@ -317,7 +318,7 @@ def probed(lib):
 
 def test_a_launcher(tmp_path):
     script = '"$@" & echo $!; wait'
-    job = [gbpf.JOB, "--lib", gbpf.SIM / "lib", "--truth-mib", 0, *STEADY, "--quiet"]
+    job = [gbpf.JOB, "--lib", gbpf.SIM / "lib", *IDLE, "--quiet"]
     with subprocess.Popen(["sh", "-c", script, "sh", *map(str, job)], text=True,
                           stdout=subprocess.PIPE) as launcher:
         child = int(launcher.stdout.readline())

@@ -20,7 +20,7 @@ import pytest
 import sandbox
 from gbpf import RUNGS
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.parallel]
 # the last rung takes its time to let go of each function
 QUICK_RUNGS = [*RUNGS[:-1], pytest.param(RUNGS[-1], marks=pytest.mark.long)]
 SOME = ["--api", "cuLaunchKernel,cuLaunchKernelEx,cuStreamSynchronize"]
@@ -145,6 +145,7 @@ def host_pid(number):
     raise AssertionError(f"no process is {number} in its namespace")
 
 
+@pytest.mark.xdist_group("number")
 def test_a_container_s_own_pid(tmp_path):
     with waiting(tmp_path / "truth", *STEADY, "--iterations", 4,
                  before=namespaced(NUMBER)) as container:
@@ -164,6 +165,7 @@ def test_a_container_s_own_pid(tmp_path):
     assert (row["pid"], row["ns_pid"]) == (pid, NUMBER)
 
 
+@pytest.mark.xdist_group("number")
 def test_a_number_of_several_containers(tmp_path):
     with waiting(tmp_path / "a", before=namespaced(NUMBER)) as first, \
             waiting(tmp_path / "b", before=namespaced(NUMBER)) as second:
@@ -287,6 +289,7 @@ def test_a_directory_that_is_no_cgroup(tmp_path):
 # ---- which processes ----
 
 
+@pytest.mark.quiet
 def test_everybody_but_gbpf_itself(tmp_path):
     with contextlib.ExitStack() as stack:
         jobs = [stack.enter_context(waiting(tmp_path / f"truth{i}", *STEADY, "--iterations", 6))
@@ -319,6 +322,7 @@ def with_pid(pid, line, **kwargs):
 JOB_LINE = [gbpf.JOB, "--lib", gbpf.SIM / "lib", "--quiet", *STEADY]
 
 
+@pytest.mark.quiet
 def test_a_pid_that_is_used_again_is_another_process(tmp_path):
     """A named one has ended: who comes after it under its number is nobody's target."""
     recording = tmp_path / "t.gbpf"
@@ -334,6 +338,7 @@ def test_a_pid_that_is_used_again_is_another_process(tmp_path):
     check_exact(recording, truth_of(tmp_path / "truth", first))
 
 
+@pytest.mark.quiet
 def test_a_pid_that_is_used_again_is_recorded_apart(tmp_path):
     recording = tmp_path / "t.gbpf"
     with waiting(tmp_path / "truth", *STEADY, "--iterations", 6) as first:
@@ -461,6 +466,7 @@ def vital(pid):
     return rss, len(os.listdir(f"/proc/{pid}/fd"))
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("cycles", [5, pytest.param(100, marks=pytest.mark.long)])
 def test_attached_to_again_and_again(tmp_path, cycles):
     before = programs()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`trace -- CMD` misses no call into a library that nobody knew before it was mapped."""
+import os
 import re
 import shutil
 import signal
@@ -154,6 +155,11 @@ def child_name(pid):
         return None
 
 
+def stopped(pid):
+    """Every thread of it: they stop one by one, and one that runs on takes whom it sees."""
+    return all(status_field(task, "State") == "T" for task in os.listdir(f"/proc/{pid}/task"))
+
+
 def start(tmp_path):
     tracer = subprocess.Popen(
         [GBPF, "trace", "--rung", "single", "-o", tmp_path / "t.gbpf", "--",
@@ -188,6 +194,7 @@ def test_gbpf_that_does_nothing_delays_and_no_more(tmp_path):
     try:
         wait_until(lambda: child_name(tracer.pid) == "sh")
         tracer.send_signal(signal.SIGSTOP)
+        wait_until(lambda: stopped(tracer.pid))
         tracer.stdin.write("go\n")
         assert tracer.stdout.readline() == "opening\n"
         assert tracer.stdout.readline().startswith("done 300 in ")

@@ -14,7 +14,7 @@ import gbpf
 import pytest
 from runs import NOBODY, SOME, busy, fails, leaves, trace
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.parallel]
 
 
 # ---- outputs ----
@@ -205,6 +205,7 @@ def recording(tmp_path_factory):
     return file
 
 
+@pytest.mark.xdist_group("names")
 def test_every_prefix_is_read_or_refused(recording, tmp_path):
     whole = recording.read_bytes()
     cut = tmp_path / "cut"
@@ -218,6 +219,7 @@ def test_every_prefix_is_read_or_refused(recording, tmp_path):
             assert len(done.stderr.splitlines()) == 1 and str(cut) in done.stderr, (size, done)
 
 
+@pytest.mark.xdist_group("names")
 def test_a_file_that_may_not_be_read(recording, tmp_path):
     secret = tmp_path / "secret.gbpf"
     secret.write_bytes(recording.read_bytes())
@@ -232,6 +234,7 @@ VIEWS = ("summary", "api_sum", "launch_sum", "sync_sum", "copy_sum", "thread_sum
          "open_sum", "proc_sum")
 
 
+@pytest.mark.xdist_group("names")
 @pytest.mark.parametrize("name", VIEWS)
 def test_hostile_names_in_every_format(recording, name):
     run = [gbpf.GBPF, "report", recording, "--view", name, "--format"]

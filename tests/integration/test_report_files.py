@@ -12,6 +12,10 @@ import time
 import pytest
 
 
+# together: they share a recording
+pytestmark = [pytest.mark.parallel, pytest.mark.xdist_group("report_files")]
+
+
 @pytest.fixture(scope="module")
 def recording(gbpf, build):
     """A short recording of the simulated job."""

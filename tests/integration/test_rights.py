@@ -11,7 +11,7 @@ import tempfile
 import gbpf
 import pytest
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.parallel]
 TEXT = (gbpf.ROOT / "docs/rights.md").read_text()
 USER, OTHER = 31001, 31002
 

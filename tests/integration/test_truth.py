@@ -10,6 +10,7 @@ import gbpf
 import pytest
 from gbpf import NO_BEGIN, NO_END, OPEN, POLL, RUNGS
 
+pytestmark = pytest.mark.parallel
 DRIVER = ["train", "sync", "copy", "graph", "allocs", "errors", "names", "unload", "nccl",
           "nested64", "exception", "fork", "churn", "dlopen-late"]
 RUNTIME = ["train", "sync", "copy", "graph", "nccl", "fork", "churn"]
@@ -146,7 +147,7 @@ def test_names_that_cannot_be_read_are_not_made_up(tmp_path, kind):
     with gbpf.job(tmp_path, "--pattern", "train", "--duration", 0, "--name", kind,
                   "--dispatch-ns", 20000, "--cpu-ns", 100000) as job:
         recording = tmp_path / "t.gbpf"
-        done = gbpf.gbpf("trace", "-p", job.pid, "-d", "1", "-o", recording)
+        done = gbpf.gbpf("trace", "-p", job.pid, "-d", "0.5", "-o", recording)
         assert done.returncode == 0, done.stderr
     kernels = {bytes.fromhex(c["kernel"]) for c in gbpf.calls(recording) if "grid" in c}
     truth = {c.kernel for t in gbpf.truths(tmp_path).values() for c in t.calls if c.kernel}
@@ -183,9 +184,9 @@ def test_a_poll_loop_is_one_wait(tmp_path, api):
 
 
 def test_a_call_that_never_returns_is_open(tmp_path):
-    with gbpf.job(tmp_path, "--pattern", "opencall", "--start-delay", 1) as job:
+    with gbpf.job(tmp_path, "--pattern", "opencall", "--start-delay", 0.7) as job:
         recording = tmp_path / "t.gbpf"
-        done = gbpf.gbpf("trace", "-p", job.pid, "-d", "3", "-o", recording)
+        done = gbpf.gbpf("trace", "-p", job.pid, "-d", "1.5", "-o", recording)
         assert done.returncode == 0, done.stderr
     open_calls = [c for c in gbpf.calls(recording) if c["flags"] & OPEN]
     assert [c["api"] for c in open_calls] == ["cuStreamSynchronize"]
@@ -213,7 +214,7 @@ def test_exec_keeps_the_number_and_forgets_the_rest(tmp_path):
     assert len(calls) >= happened > 0
 
 
-def attach(tmp_path, *job, seconds=2, trace=()):
+def attach(tmp_path, *job, seconds=1, trace=()):
     with gbpf.job(tmp_path, *job) as process:
         recording = tmp_path / "t.gbpf"
         done = gbpf.gbpf("trace", "-p", process.pid, "-d", seconds, "-o", recording, *trace)

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A child that counts tells whether it runs. */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -133,6 +137,91 @@ static void test_who_has_a_tracer_is_left_alone(void **state)
 	end(pid);
 }
 
+/*
+ * Who called vfork() is in the kernel until the child ends, and no stop reaches it.
+ * [0] counts when it has come back, [1] is what its child waits for, [2] that it is there.
+ */
+static pid_t forker_start(void)
+{
+	pid_t pid;
+
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal((void *)shared, MAP_FAILED);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* should a test fail, it is not for ever */
+		if (!vfork()) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			shared[2] = 1;
+			while (!shared[1])
+				;
+			_exit(0);
+		}
+		for (;;)
+			shared[0]++;
+	}
+	while (!shared[2])
+		usleep(100);
+	return pid;
+}
+
+static bool is_traced(pid_t pid)
+{
+	char path[64], line[128];
+	unsigned tracer = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "TracerPid: %u", &tracer) == 1)
+			break;
+	fclose(file);
+	return tracer;
+}
+
+static void test_who_does_not_stop_is_let_go_when_it_does(void **state)
+{
+	pid_t pid = forker_start();
+
+	(void)state;
+	assert_int_equal(stop_request((uint32_t)pid, true), 0);
+	assert_int_equal(stop_wait((uint32_t)pid, true), -ETIMEDOUT);
+	assert_false(stop_late((uint32_t)pid, true));
+	shared[1] = 1;
+	while (!stop_late((uint32_t)pid, true))
+		usleep(100);
+	assert_runs();
+	assert_false(is_traced(pid));
+	end(pid);
+}
+
+static void *stop_in_vain(void *arg)
+{
+	uint32_t pid = *(pid_t *)arg;
+
+	return !stop_request(pid, true) && stop_wait(pid, true) == -ETIMEDOUT ? arg : NULL;
+}
+
+static void test_who_does_not_stop_outlives_the_thread_that_asked(void **state)
+{
+	pid_t pid = forker_start();
+	pthread_t thread;
+	void *timed_out;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, stop_in_vain, &pid), 0);
+	pthread_join(thread, &timed_out);
+	assert_non_null(timed_out);
+	while (is_traced(pid)) /* joined, it is not quite gone */
+		usleep(100);
+	shared[1] = 1;
+	assert_runs();
+	end(pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +230,8 @@ int main(void)
 		cmocka_unit_test(test_own_child_that_ends_stays_to_be_waited_for),
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_who_has_a_tracer_is_left_alone),
+		cmocka_unit_test(test_who_does_not_stop_is_let_go_when_it_does),
+		cmocka_unit_test(test_who_does_not_stop_outlives_the_thread_that_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

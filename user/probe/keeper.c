@@ -19,9 +19,12 @@
 
 enum held_state { HELD_FREE = 0, HELD_NEW, HELD_LOOKED };
 
+#define LATE_MS 10 /* between looks at those that did not stop in time */
+
 struct held {
 	enum held_state state;
 	bool stopped; /* else it spins */
+	bool late;    /* it did not stop in time, and may yet: it must not wait for us then */
 	struct gbpf_hold_record record;
 };
 
@@ -75,14 +78,21 @@ static bool slot_move(struct keeper *k, uint32_t sequence, unsigned from, unsign
  * The thread spins in the kernel, in no system call: there, a stop has no effect
  * that it could notice. If it cannot be stopped (a debugger has it), it spins on.
  */
-static bool take(struct keeper *k, const struct gbpf_hold_record *r)
+static void take(struct keeper *k, struct held *h)
 {
+	const struct gbpf_hold_record *r = &h->record;
 	bool own = r->tid == k->own_child;
+	int err;
 
+	h->stopped = h->late = false;
 	if (stop_request(r->tid, own))
-		return false;
+		return;
 	slot_move(k, r->sequence, GBPF_HOLD_TAKEN, GBPF_HOLD_GO);
-	return !stop_wait(r->tid, own);
+	err = stop_wait(r->tid, own);
+	h->stopped = !err;
+	h->late = err == -ETIMEDOUT;
+	if (h->late)
+		__atomic_fetch_add(&k->shared->timeouts, 1, __ATOMIC_RELAXED);
 }
 
 static struct held *held_room(struct keeper *k)
@@ -105,7 +115,7 @@ static int on_record(void *ctx, void *data, size_t size)
 	    !slot_move(k, r->sequence, GBPF_HOLD_WAITING, GBPF_HOLD_TAKEN))
 		return 0; /* no room, or we were too slow and it has gone on */
 	h->record = *r;
-	h->stopped = take(k, r);
+	take(k, h);
 	pthread_mutex_lock(&k->lock);
 	h->state = HELD_NEW;
 	pthread_mutex_unlock(&k->lock);
@@ -113,8 +123,24 @@ static int on_record(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-static void let_go(struct keeper *k, bool all)
+/* False: not yet, as it has not stopped. */
+static bool release(struct keeper *k, struct held *h)
 {
+	bool own = h->record.tid == k->own_child;
+
+	if (h->late)
+		return stop_late(h->record.tid, own);
+	if (h->stopped)
+		stop_release(h->record.tid, own);
+	else
+		slot_move(k, h->record.sequence, GBPF_HOLD_TAKEN, GBPF_HOLD_GO);
+	return true;
+}
+
+/* Milliseconds after which somebody may have to be let go; -1: nobody waits for that. */
+static int let_go(struct keeper *k, bool all)
+{
+	int again = -1;
 	size_t i;
 
 	pthread_mutex_lock(&k->lock);
@@ -123,14 +149,15 @@ static void let_go(struct keeper *k, bool all)
 
 		if (h->state == HELD_FREE || (h->state == HELD_NEW && !all))
 			continue;
-		if (h->stopped)
-			stop_release(h->record.tid, h->record.tid == k->own_child);
-		else
-			slot_move(k, h->record.sequence, GBPF_HOLD_TAKEN, GBPF_HOLD_GO);
+		if (!release(k, h)) {
+			again = LATE_MS;
+			continue;
+		}
 		k->ns += now_ns() - h->record.ts;
 		h->state = HELD_FREE;
 	}
 	pthread_mutex_unlock(&k->lock);
+	return again;
 }
 
 /* This thread stops and looks; whatever else gbpf may do is for the other. */
@@ -152,16 +179,17 @@ static void *run(void *arg)
 {
 	struct keeper *k = arg;
 	struct epoll_event ev;
+	int again = -1;
 
 	keep_ptrace_only();
 	while (!atomic_load(&k->quit)) {
-		if (epoll_wait(k->epoll, &ev, 1, -1) < 0 && errno != EINTR)
+		if (epoll_wait(k->epoll, &ev, 1, again) < 0 && errno != EINTR)
 			break;
 		signal_take(k->wake);
 		ring_buffer__consume(k->ring);
-		let_go(k, false);
+		again = let_go(k, false);
 	}
-	let_go(k, true);
+	let_go(k, true); /* those that have not stopped yet never will: the kernel sees to it */
 	return NULL;
 }
 

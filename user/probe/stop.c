@@ -8,6 +8,7 @@
 #include <time.h>
 
 #define POLL_NS 20000 /* a stop takes about as long */
+#define LIMIT_NS 1000000000ULL
 
 /* A thread that ended while we had it waits for us to know. */
 static void bury(uint32_t tid, bool own)
@@ -28,27 +29,46 @@ int stop_request(uint32_t tid, bool own)
 	return -ESRCH;
 }
 
-int stop_wait(uint32_t tid, bool own)
+/* 0: it has stopped; -EAGAIN: not yet; -ESRCH: it has ended. */
+static int stop_look(uint32_t tid, bool own)
 {
-	struct timespec pause = {.tv_nsec = POLL_NS};
 	siginfo_t si;
 
-	for (;;) {
+	do {
 		si.si_pid = 0;
-		if (waitid(P_PID, tid, &si,
-			   WSTOPPED | WEXITED | WNOWAIT | WNOHANG | __WALL)) {
-			if (errno != EINTR)
-				return -ESRCH;
-			continue;
-		}
-		if (si.si_pid && (si.si_code == CLD_TRAPPED || si.si_code == CLD_STOPPED))
-			return 0;
-		if (si.si_pid) {
-			bury(tid, own);
+		if (!waitid(P_PID, tid, &si, WSTOPPED | WEXITED | WNOWAIT | WNOHANG | __WALL))
+			break;
+		if (errno != EINTR)
 			return -ESRCH;
-		}
+	} while (true);
+	if (!si.si_pid)
+		return -EAGAIN;
+	if (si.si_code == CLD_TRAPPED || si.si_code == CLD_STOPPED)
+		return 0;
+	bury(tid, own);
+	return -ESRCH;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+int stop_wait(uint32_t tid, bool own)
+{
+	const struct timespec pause = {.tv_nsec = POLL_NS};
+	uint64_t until = now_ns() + LIMIT_NS;
+	int err;
+
+	while ((err = stop_look(tid, own)) == -EAGAIN) {
+		if (now_ns() >= until)
+			return -ETIMEDOUT;
 		nanosleep(&pause, NULL);
 	}
+	return err;
 }
 
 /* The signal whose delivery is the stop, if it is: detaching hands it on. */
@@ -67,4 +87,13 @@ void stop_release(uint32_t tid, bool own)
 
 	if (ptrace(PTRACE_DETACH, (pid_t)tid, NULL, signal) && errno == ESRCH)
 		bury(tid, own);
+}
+
+bool stop_late(uint32_t tid, bool own)
+{
+	int err = stop_look(tid, own);
+
+	if (!err)
+		stop_release(tid, own);
+	return err != -EAGAIN;
 }
