@@ -163,7 +163,7 @@ static void sample(struct text *t, const struct family *f, const char *suffix, c
 	if (some || more) {
 		page_add(p, "{", 1);
 		page_string(p, some ? labels : "");
-		if (more) {
+		if (more && value) {
 			page_string(p, some ? "," : "");
 			page_string(p, more);
 			page_add(p, "=\"", 2);
