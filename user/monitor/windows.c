@@ -15,7 +15,7 @@
 /* Shares of the budget. Together with what a trip lets through they stay below all of it. */
 #define ALL_FITS 0.6	/* everything probed always: up to here */
 #define STEADY_SHARE 0.35 /* what is probed always beside windows */
-#define WINDOW_SHARE 0.5  /* what windows may take of it */
+#define WINDOW_SHARE 0.6  /* what windows may take of it */
 #define CALM_NS 10000000000LL /* that it has to fit before windows end */
 #define LENGTH_MIN 2000000LL
 #define PERIOD_MAX 5000000000LL
@@ -141,6 +141,7 @@ static void item_close(struct monitor *m, struct mon_image *item, int64_t now)
 		length = 1;
 	harvest_window_end(m, item, length);
 	item->covered += length;
+	item->last_length = length;
 	item->known = true;
 	item->windows++;
 	m->windows++;
