@@ -48,7 +48,7 @@
 /* One window, in which probes were there from begin to begin + length. */
 struct window_count {
 	int64_t length; /* ns */
-	int64_t lost;	/* of these, ns the busiest thread spent on our probes and would not have waited */
+	int64_t lost;	/* of these, ns the busiest thread spent on our probes, not in waiting */
 	double count;	/* of what is estimated */
 	double anchor;	/* of the anchor; 0 where there is none */
 	/*
