@@ -104,7 +104,8 @@ struct mon_image {
 	double ramp_ns;	    /* time that probes cost before and after a window */
 	int64_t covered;    /* of this interval */
 	size_t windows;
-	int64_t calm;	    /* since when all of it would fit the budget; 0: it would not */
+	int64_t calm;	    /* since when some of it would fit the budget; 0: none would */
+	bool settled;	    /* what is probed in windows was chosen by what was seen */
 };
 
 struct monitor {
