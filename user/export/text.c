@@ -120,9 +120,11 @@ static void put_double(struct page *p, double v)
 		put_uint(p, (uint64_t)v);
 		return;
 	}
-	snprintf(text, sizeof(text), "%.15g", v);
-	if (strtod(text, NULL) != v)
-		snprintf(text, sizeof(text), "%.17g", v);
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
 	page_string(p, text);
 }
 
