@@ -31,8 +31,10 @@ class Family:
 
 
 def read():
-    rows = [line.strip("|").split(" | ") for line in TEXT.split("\n") if line.startswith("| `gbpf_")]
-    for row in rows:
+    for row in TEXT.split("\n"):
+        if not row.startswith("| `gbpf_"):
+            continue
+        row = row.strip("|").split(" | ")
         name, kind, _, labels = (cell.strip() for cell in row[:4])
         yield Family(name.strip("`"), kind, labels)
 

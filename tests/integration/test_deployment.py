@@ -168,7 +168,7 @@ def deleted_job(folder):
 @pytest.fixture
 def folders():
     """One for gbpf, which is not hidden by PrivateTmp=, and one for the job, which is."""
-    made = [pathlib.Path(tempfile.mkdtemp(prefix="gbpf-test-", dir=top)) for top in ("/run", "/tmp")]
+    made = [pathlib.Path(tempfile.mkdtemp(prefix="gbpf-test-", dir=at)) for at in ("/run", "/tmp")]
     for one in made:
         one.chmod(0o755)
     shutil.copy(gbpf.GBPF, made[0])

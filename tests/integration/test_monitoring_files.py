@@ -81,8 +81,8 @@ def test_labels_that_are_shown_exist():
         kept = set(by[1].replace(" ", "").split(",")) if by else None
         assert shown <= (kept or metrics_doc.labels_of(target["expr"])), panel["title"]
     for variable in VARIABLES:
-        expression, label = re.match(r"label_values\((.*), (\w+)\)$", variable["definition"]).groups()
-        assert label in metrics_doc.labels_of(expression)
+        asked = re.match(r"label_values\((.*), (\w+)\)$", variable["definition"])
+        assert asked[2] in metrics_doc.labels_of(asked[1])
 
 
 def test_what_is_documented_is_on_the_dashboard():
@@ -168,6 +168,23 @@ def test_alerts_say_what_to_do():
         assert set(rule["annotations"]) == {"summary", "description"}
         assert len(rule["annotations"]["description"]) > 100
         assert "pid" not in rule["expr"]
+
+
+PAGES = ["docs/monitoring.md", *(f"docs/monitoring/{p.name}" for p in sorted(FOLDER.iterdir()))]
+OTHERS = {"--enable-feature", "--now", "--no-install-recommends", "--from", "--pid"}
+
+
+@pytest.fixture(scope="module")
+def known_options():
+    pages = [gbpf.gbpf(c, "--help").stdout for c in ("monitor", "top", "trace", "doctor")]
+    return {word for page in pages for word in re.findall(r"--[a-z][a-z-]*", page)}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_options_that_are_named_exist(page, known_options):
+    text = (gbpf.ROOT / page).read_text()
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+    assert named <= known_options | OTHERS
 
 
 # ---- the dashboard ----
