@@ -291,17 +291,18 @@ def test_connections_are_kept(server):
             assert connection.sock is first
 
 
-def test_rubbish_harms_nobody(server):
-    for rubbish in (b"\0" * 100, b"GET\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n",
-                    b"GET /metrics HTTP/1.1\r\nX: " + b"y" * 100000 + b"\r\n\r\n",
-                    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(200)):
-        with socket.create_connection((server.host, server.port), timeout=20) as sock:
-            with contextlib.suppress(OSError):
-                sock.sendall(rubbish)
-                sock.shutdown(socket.SHUT_WR)
-                while sock.recv(65536):
-                    pass
-    assert server.ask("/-/healthy")[0] == 200
+def test_rubbish_harms_nobody():
+    with serving("-t", 1) as server:
+        for rubbish in (b"\0" * 100, b"GET\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n",
+                        b"GET /metrics HTTP/1.1\r\nX: " + b"y" * 100000 + b"\r\n\r\n",
+                        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(200)):
+            with socket.create_connection((server.host, server.port), timeout=20) as sock:
+                with contextlib.suppress(OSError):
+                    sock.sendall(rubbish)
+                    sock.shutdown(socket.SHUT_WR)
+                    while sock.recv(65536):
+                        pass
+        assert server.ask("/-/healthy")[0] == 200
 
 
 def test_fifty_at_once():
