@@ -309,6 +309,10 @@ static void test_adaptive_windows(void **state)
 
 	watch.adaptive = true;
 	watch_job("bursts, adaptive windows", job, watch, 2000);
+	job = (struct job){.kind = JOB_PERIODIC, .rate = 100000, .period_ns = 100 * MS};
+	watch_job("period = spacing, adaptive windows", job, watch, 1500);
+	job.period_ns = 2300 * MS;
+	watch_job("period = 23 spacings, adaptive windows", job, watch, 1500);
 }
 
 static void test_share(void **state)

@@ -91,6 +91,80 @@ static void test_few_windows(void **state)
 	assert_true(e.low > 95000 && e.high < 105000 && e.low < e.high);
 }
 
+/* 9 and 11 launches a window of 10 ms in turns: s^2 of a window is 2 by successive differences. */
+static void fill_in_turns(struct series *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fill(s, 1, i % 2 ? 11 : 9);
+}
+
+static void expect_half(const struct estimate *e, double half)
+{
+	if (fabs((e->high - e->value) - half) > 0.03 * half)
+		fail_msg("+- %g, should be %g", e->high - e->value, half);
+}
+
+static void test_width(void **state)
+{
+	struct interval_facts f = {.length = (int64_t)SECOND, .covered = (int64_t)(20 * MS),
+				   .windows = 2, .seen = 20};
+	const double ends = 1 / 6.0, rest = 0.98;
+	struct series s = {0};
+	struct estimate e;
+
+	fill_in_turns(&s, 2); /* one difference: Student's t of one degree of freedom */
+	e = estimate_rate(&s, &f);
+	assert_true(fabs(e.value - 1000) < 1e-6);
+	expect_half(&e, 12.706 * sqrt(2 / rest / 2 + ends / 2) * 100 * rest);
+	fill_in_turns(&s, 62); /* about 40 degrees of freedom */
+	e = estimate_rate(&s, &f);
+	expect_half(&e, 2.03 * sqrt(2 / rest / 2 + ends / 2) * 100 * rest);
+	f.windows = f.covered = 0;
+	f.seen = 0; /* a window's own variance on top of that of the mean of 64 */
+	e = estimate_rate(&s, &f);
+	expect_half(&e, 2.03 * sqrt(2 + 2 / 64.0 + ends) * 100);
+}
+
+/* The last ten windows have half the launches an anchor: what was before does not count. */
+static void test_ratio_contradicted(void **state)
+{
+	struct interval_facts f = {.length = (int64_t)SECOND, .covered = (int64_t)(100 * MS),
+				   .windows = 10, .anchor = 1000, .seen = 5000};
+	struct window_count w = {.length = (int64_t)(10 * MS)};
+	struct series s = {0};
+
+	for (int i = 0; i < 64; i++) {
+		w.anchor = 9 + i % 3;
+		w.count = (i < 54 ? 100 : 50) * w.anchor;
+		series_add(&s, &w);
+	}
+	assert_true(fabs(estimate_rate(&s, &f).value - 50000) < 2500);
+	memset(&s, 0, sizeof(s));
+	for (int i = 0; i < 64; i++) {
+		w.anchor = 9 + i % 3;
+		w.count = 50 * w.anchor;
+		series_add(&s, &w);
+	}
+	f.anchor = 1500; /* the rest was busier than the windows, the anchors say */
+	assert_true(fabs(estimate_rate(&s, &f).value - 75000) < 1000);
+}
+
+/* An anchor in every other window: however well they agree, windows are too short for a ratio. */
+static void test_ratio_of_too_few(void **state)
+{
+	struct interval_facts f = {.length = (int64_t)SECOND, .covered = (int64_t)(100 * MS),
+				   .windows = 10, .anchor = 200, .seen = 500};
+	struct window_count w = {.length = (int64_t)(10 * MS)};
+	struct series s = {0};
+
+	for (int i = 0; i < 64; i++) {
+		w.anchor = i % 2;
+		w.count = 100 * w.anchor;
+		series_add(&s, &w);
+	}
+	assert_true(fabs(estimate_rate(&s, &f).value - 5000) < 1e-6);
+}
+
 /* What the thread lost to probes it would have launched in. */
 static void test_lost(void **state)
 {
@@ -125,7 +199,7 @@ static void expect_ordered(const struct estimate *e, double most)
 {
 	if (e->known)
 		assert_true(e->low >= 0 && e->low <= e->value && e->value <= e->high &&
-			    e->high <= most);
+			    e->high <= most && isfinite(e->high));
 }
 
 static void test_hostile(void **state)
@@ -189,6 +263,9 @@ int main(void)
 		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_nothing_seen),
 		cmocka_unit_test(test_few_windows),
+		cmocka_unit_test(test_width),
+		cmocka_unit_test(test_ratio_contradicted),
+		cmocka_unit_test(test_ratio_of_too_few),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_window_offset),
