@@ -145,7 +145,8 @@ static void expect_good(const char *name, const struct score *s, double most_bia
 	double bias = percent(s->told, s->truth) - 100;
 
 	print_message("  %-52s %5.0f intervals: bias %+5.2f %%, right %5.1f %%, "
-		      "busy ones %5.1f %%, +- %.1f %%\n", name, s->intervals, bias, percent(s->right, s->intervals),
+		      "busy ones %5.1f %%, +- %.1f %%\n",
+		      name, s->intervals, bias, percent(s->right, s->intervals),
 		      percent(s->busy_right, s->busy), percent(s->width, s->truth));
 	assert_true(fabs(bias) <= most_bias);
 	assert_true(s->intervals >= 200);
