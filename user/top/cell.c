@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "top/cell.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +10,10 @@
 
 struct cell cell_estimate(enum cell_kind kind, const struct estimate *e)
 {
-	return (struct cell){
-		.kind = kind, .known = e->known, .value = e->value, .low = e->low, .high = e->high};
+	bool finite = isfinite(e->value) && isfinite(e->low) && isfinite(e->high);
+
+	return (struct cell){.kind = kind, .known = e->known && finite, .value = e->value,
+			     .low = e->low, .high = e->high};
 }
 
 struct cell cell_value(enum cell_kind kind, double value)
@@ -25,7 +26,7 @@ struct cell cell_if_known(enum cell_kind kind, double value)
 {
 	struct cell c = cell_value(kind, value);
 
-	c.known = value >= 0;
+	c.known = value >= 0 && isfinite(value);
 	return c;
 }
 
@@ -38,6 +39,8 @@ const char *cell_string(const struct cell *c)
 {
 	return c->text ? c->text : c->own;
 }
+
+#define LEAST_OFF 0.1 /* percent: what is estimated never reads as exact */
 
 /* Three digits that count, of a value of 0 to 1000. */
 static int digits(double value)
@@ -62,19 +65,19 @@ const char *format_short(double value, char *buf, size_t size)
 	return buf;
 }
 
-const char *format_duration(int64_t ns, bool utf8, char *buf, size_t size)
+const char *format_duration(double ns, bool utf8, char *buf, size_t size)
 {
-	static const char *const units[] = {"µs", "ms", "s"};
-	double value = (double)ns;
+	static const char *const units[] = {"µs", "ms", "s", "min", "h", "d"};
+	static const double steps[] = {1000, 1000, 1000, 60, 60, 24};
 	size_t u = 0;
 
-	if (ns < 1000) {
-		snprintf(buf, size, "%" PRId64 " ns", ns);
+	if (ns < 999.5) {
+		snprintf(buf, size, "%.0f ns", ns);
 		return buf;
 	}
-	for (value /= 1000; value >= 999.5 && u < 2; u++)
-		value /= 1000;
-	snprintf(buf, size, "%.*f %s", digits(value), value, u || utf8 ? units[u] : "us");
+	for (ns /= 1000; ns >= 999.5 && u < 5; u++)
+		ns /= steps[u + 1];
+	snprintf(buf, size, "%.*f %s", digits(ns), ns, u || utf8 ? units[u] : "us");
 	return buf;
 }
 
@@ -120,7 +123,8 @@ static void format_rate(const struct cell *c, bool bytes, bool utf8, char *buf, 
 		snprintf(buf, size, "%s%s", utf8 ? "≤" : "<=", text);
 	} else {
 		number(c->value, bytes, text, sizeof(text));
-		snprintf(buf, size, "%s %s%.*f %%", text, sign, relative < 0.95, relative);
+		snprintf(buf, size, "%s %s%.*f %%", text, sign, relative < 0.95,
+			 fmax(relative, LEAST_OFF));
 	}
 }
 
@@ -133,7 +137,7 @@ static void format_share(const struct cell *c, bool utf8, char *buf, size_t size
 		snprintf(buf, size, "%.*f", value < 9.95, value);
 	else
 		snprintf(buf, size, "%.*f %s%.*f", decimals, value, utf8 ? "±" : "+-",
-			 off < 0.95, off);
+			 off < 0.95, fmax(off, LEAST_OFF));
 }
 
 static void format_text(const char *text, size_t width, bool utf8, char *buf, size_t size)
@@ -148,16 +152,8 @@ static void format_text(const char *text, size_t width, bool utf8, char *buf, si
 	}
 }
 
-const char *cell_format(const struct cell *c, size_t width, bool utf8, char *buf, size_t size)
+static void format_known(const struct cell *c, size_t width, bool utf8, char *buf, size_t size)
 {
-	if (c->kind == CELL_EMPTY) {
-		buf[0] = '\0';
-		return buf;
-	}
-	if (!c->known) {
-		snprintf(buf, size, "%s", c->kind == CELL_TEXT ? "-" : "n/a");
-		return buf;
-	}
 	switch (c->kind) {
 	case CELL_EMPTY:
 	case CELL_DRAWN:
@@ -186,11 +182,25 @@ const char *cell_format(const struct cell *c, size_t width, bool utf8, char *buf
 		snprintf(buf, size, "%.*f", digits(c->value), c->value);
 		break;
 	case CELL_DURATION:
-		format_duration((int64_t)c->value, utf8, buf, size);
+		format_duration(c->value, utf8, buf, size);
 		break;
 	case CELL_BYTES:
 		format_bytes(c->value, buf, size);
 		break;
+	}
+}
+
+const char *cell_format(const struct cell *c, size_t width, bool utf8, char *buf, size_t size)
+{
+	if (c->kind == CELL_EMPTY)
+		buf[0] = '\0';
+	else if (!c->known)
+		snprintf(buf, size, "%s", c->kind == CELL_TEXT ? "-" : "n/a");
+	else
+		format_known(c, width, utf8, buf, size);
+	if (c->kind != CELL_TEXT && width < size && text_width(buf) > width) {
+		memset(buf, '#', width);
+		buf[width] = '\0';
 	}
 	return buf;
 }

@@ -44,7 +44,10 @@ struct cell cell_if_known(enum cell_kind kind, double value);
 struct cell cell_text(const char *text);
 const char *cell_string(const struct cell *c);
 
-/* As shown, at most width columns; without utf8 in ASCII. Into buf. */
+/*
+ * As shown, at most width columns; without utf8 in ASCII. A number that does not
+ * fit is not cut but becomes '#'. Into buf.
+ */
 const char *cell_format(const struct cell *c, size_t width, bool utf8, char *buf, size_t size);
 
 /* Below, at or above 0, as strcmp(). What is not known is below everything. */
@@ -52,8 +55,8 @@ int cell_compare(const struct cell *a, const struct cell *b);
 
 /* 12345 as "12.3k", three digits that count; value >= 0. */
 const char *format_short(double value, char *buf, size_t size);
-/* 4213 ns as "4.21 µs", at most 8 columns. */
-const char *format_duration(int64_t ns, bool utf8, char *buf, size_t size);
+/* 4213 ns as "4.21 µs", at most 8 columns; ns >= 0. */
+const char *format_duration(double ns, bool utf8, char *buf, size_t size);
 /* 1536 as "1.50 KiB", at most 8 columns. */
 const char *format_bytes(double bytes, char *buf, size_t size);
 

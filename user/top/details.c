@@ -15,19 +15,20 @@ enum {
 };
 
 static const struct column api_columns[A_COLUMNS] = {
-	[A_API] = {"API", "api", "", 22, 40, .left = true, .ascending = true},
-	[A_CALLS] = {"CALLS/S", "calls", "", 12},
-	[A_P50] = {"P50", "p50", "", 8},
-	[A_P99] = {"P99", "p99", "", 8},
-	[A_MAX] = {"MAX", "max", "", 8},
-	[A_TIME] = {"TIME%", "time", "", 6},
-	[A_ERRORS] = {"ERRORS", "errors", "", 7},
-	[A_HOW] = {"COUNTED", "counted", "", 8, .left = true, .ascending = true},
-	[A_SEEN] = {"CALLS SEEN", "seen", "", 11},
-	[A_TOTAL] = {"TIME SEEN", "total", "", 10},
-	[A_EVER_P50] = {"EVER P50", "ever-p50", "", 9},
-	[A_EVER_P99] = {"EVER P99", "ever-p99", "", 9},
-	[A_BYTES] = {"BYTES", "bytes", "", 9},
+	[A_API] = {"API", "api", "as CUDA names it", 22, 40, .left = true, .ascending = true},
+	[A_CALLS] = {"CALLS/S", "calls", "calls a second", 12},
+	[A_P50] = {"P50", "p50", "half of recent calls took less", 8},
+	[A_P99] = {"P99", "p99", "99 of 100 recent calls took less", 8},
+	[A_MAX] = {"MAX", "max", "longest recent call", 8},
+	[A_TIME] = {"TIME%", "time", "share of the time in all calls of this table", 6},
+	[A_ERRORS] = {"ERRORS", "errors", "calls that returned an error, since first seen", 7},
+	[A_HOW] = {"COUNTED", "counted", "all calls, or sampled in windows",
+		   8, .left = true, .ascending = true},
+	[A_SEEN] = {"CALLS SEEN", "seen", "calls seen since the process was first seen", 11},
+	[A_TOTAL] = {"TIME SEEN", "total", "time in these", 10},
+	[A_EVER_P50] = {"EVER P50", "ever-p50", "half of these took less", 9},
+	[A_EVER_P99] = {"EVER P99", "ever-p99", "99 of 100 of these took less", 9},
+	[A_BYTES] = {"BYTES", "bytes", "bytes in these: copied, set or allocated", 9},
 };
 
 static const struct column_set api_sets[] = {
@@ -156,13 +157,14 @@ const struct snapshot_api *top_api(const struct top *t)
 enum { K_NAME, K_LAUNCHES, K_SHARE, K_MEAN, K_SEEN, K_EVER, K_TOTAL, K_COLUMNS };
 
 static const struct column kernel_columns[K_COLUMNS] = {
-	[K_NAME] = {"KERNEL", "kernel", "", 30, TABLE_WIDTH, .left = true, .ascending = true},
-	[K_LAUNCHES] = {"LAUNCHES/S", "launches", "", 12},
-	[K_SHARE] = {"OF SEEN%", "share", "", 9},
-	[K_MEAN] = {"MEAN", "mean", "", 8},
-	[K_SEEN] = {"SEEN", "seen", "", 9},
-	[K_EVER] = {"SEEN EVER", "ever", "", 10},
-	[K_TOTAL] = {"TIME SEEN", "total", "", 10},
+	[K_NAME] = {"KERNEL", "kernel", "its name without scope and arguments",
+		    30, TABLE_WIDTH, .left = true, .ascending = true},
+	[K_LAUNCHES] = {"LAUNCHES/S", "launches", "launches a second", 12},
+	[K_SHARE] = {"OF SEEN%", "share", "share of the launches seen in this interval", 9},
+	[K_MEAN] = {"MEAN", "mean", "dispatch time of a launch, since first seen", 8},
+	[K_SEEN] = {"SEEN", "seen", "launches seen in this interval", 9},
+	[K_EVER] = {"SEEN EVER", "ever", "launches seen since the process was first seen", 10},
+	[K_TOTAL] = {"TIME SEEN", "total", "dispatch time of these", 10},
 };
 
 static const struct column_set kernel_sets[] = {
@@ -236,23 +238,26 @@ enum {
 };
 
 static const struct column thread_columns[T_COLUMNS] = {
-	[T_TID] = {"TID", "tid", "", 7, .ascending = true},
-	[T_COMM] = {"COMM", "comm", "", 10, 15, .left = true, .ascending = true},
-	[T_DISPATCH] = {"DISP%", "dispatch", "", 8},
-	[T_SYNC] = {"SYNC%", "sync", "", 8},
-	[T_ELSE] = {"ELSE%", "elsewhere", "", 8},
-	[T_RUNNING] = {"RUN%", "running", "", 5},
-	[T_RUNNABLE] = {"RDY%", "ready", "", 5},
-	[T_LOCK] = {"LOCK%", "lock", "", 6},
-	[T_PIPE] = {"PIPE%", "pipe", "", 6},
-	[T_DISK] = {"DISK%", "disk", "", 6},
-	[T_SLEEP] = {"SLEEP%", "sleep", "", 7},
-	[T_OTHER] = {"OTHER%", "other", "", 7},
-	[T_SPIN] = {"SPIN%", "spin", "", 6},
-	[T_BLOCK] = {"BLOCK%", "block", "", 7},
-	[T_COST] = {"COST%", "cost", "", 6},
-	[T_OPEN] = {"IN CALL", "open", "", 20, 32, .left = true, .ascending = true},
-	[T_SINCE] = {"FOR", "since", "", 8},
+	[T_TID] = {"TID", "tid", "thread id, as the host counts", 7, .ascending = true},
+	[T_COMM] = {"COMM", "comm", "the thread's own name",
+		    10, 15, .left = true, .ascending = true},
+	[T_DISPATCH] = {"DISP%", "dispatch", "time in calls that give work to the GPU", 8},
+	[T_SYNC] = {"SYNC%", "sync", "time waiting for the GPU in calls", 8},
+	[T_ELSE] = {"ELSE%", "elsewhere", "time outside CUDA; of the interval, as all shares here:",
+		    8},
+	[T_RUNNING] = {"RUN%", "running", "outside CUDA, on a CPU", 5},
+	[T_RUNNABLE] = {"RDY%", "ready", "outside CUDA, ready and waiting for a CPU", 5},
+	[T_LOCK] = {"LOCK%", "lock", "outside CUDA, waiting for a lock", 6},
+	[T_PIPE] = {"PIPE%", "pipe", "outside CUDA, waiting for a pipe, socket or poll", 6},
+	[T_DISK] = {"DISK%", "disk", "outside CUDA, waiting for a disk", 6},
+	[T_SLEEP] = {"SLEEP%", "sleep", "outside CUDA, sleeping until a time", 7},
+	[T_OTHER] = {"OTHER%", "other", "outside CUDA, waiting for something else", 7},
+	[T_SPIN] = {"SPIN%", "spin", "in calls, on a CPU", 6},
+	[T_BLOCK] = {"BLOCK%", "block", "in calls, off the CPU", 7},
+	[T_COST] = {"COST%", "cost", "what gbpf's probes cost it", 6},
+	[T_OPEN] = {"IN CALL", "open", "the call it is in",
+		    20, 32, .left = true, .ascending = true},
+	[T_SINCE] = {"FOR", "since", "how long it has been", 8},
 };
 
 static const struct column_set thread_sets[] = {

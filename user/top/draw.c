@@ -176,35 +176,80 @@ static void draw_command(struct top *t, int row)
 	screen_text(t->screen, row, column, screen_columns(t->screen), STYLE_PLAIN, text);
 }
 
-/* Keys and what they do here: those that matter most first. */
-static void list_keys(const struct top *t, char *buf, size_t size)
+/* Is the column that rows are sorted by on the screen? */
+static bool sort_is_seen(struct top *t)
 {
-	struct table_view *v = top_table_view((struct top *)t);
 	struct table table = top_table(t, t->view);
-	const char *sort = table.columns[v->sort.column].head, *set = table.sets[v->set].name;
+	const struct table_view *v = top_table_view(t);
+	struct layout l;
 
-	if (t->overlay == OVERLAY_HELP)
-		snprintf(buf, size, "Up Down PgUp PgDn Scroll   any other key: back");
-	else if (t->overlay == OVERLAY_SORT)
-		snprintf(buf, size, "Up Down Choose   Enter Sort by it   Esc Back");
-	else if (t->view == VIEW_HISTOGRAM)
-		snprintf(buf, size,
-			 "h Help  q Back  Left Right API  + - Calls: %s  l Bars: %s  Tab Next",
-			 t->ever ? "since first seen" : "recent", t->log_counts ? "log" : "linear");
-	else if (t->view >= VIEW_APIS)
-		snprintf(buf, size, "h Help  q Back  Tab Next%s  s Sort: %s  + - Columns: %s",
-			 t->view == VIEW_APIS ? "  Enter Histogram" : "", sort, set);
+	table_layout(&table, v->set, (size_t)screen_columns(t->screen) - 1, &l);
+	for (size_t i = 0; i < l.count; i++) {
+		if (l.column[i] == v->sort.column)
+			return true;
+	}
+	return false;
+}
+
+static void add_key(struct line *l, const char *key, const char *what)
+{
+	line_add(l, key, STYLE_PLAIN, what);
+}
+
+static void add_table_keys(struct top *t, struct line *l)
+{
+	const struct table_view *v = top_table_view(t);
+	struct table table = top_table(t, t->view);
+	char text[64];
+
+	snprintf(text, sizeof(text), "Sort%s%s", sort_is_seen(t) ? "" : ": ",
+		 sort_is_seen(t) ? "" : table.columns[v->sort.column].head);
+	add_key(l, "s", text);
+	if (table.sets_count > 1) {
+		snprintf(text, sizeof(text), "Columns: %s", table.sets[v->set].name);
+		add_key(l, "+ -", text);
+	}
+	add_key(l, "p", t->paused ? "Go on" : "Pause");
+}
+
+/* What keys do here: those that matter most first. */
+static void draw_keys(struct top *t, int row)
+{
+	struct line l = line_begin(t, row, 1);
+
+	if (t->overlay == OVERLAY_HELP) {
+		add_key(&l, "Up Down PgUp PgDn", "Scroll");
+		add_key(&l, "any other key", "Back");
+		return;
+	}
+	if (t->overlay == OVERLAY_SORT) {
+		add_key(&l, "Up Down", "Choose");
+		add_key(&l, "Enter", "Sort by it");
+		add_key(&l, "Esc", "Back");
+		return;
+	}
+	add_key(&l, "h", "Help");
+	add_key(&l, "q", t->view == VIEW_PROCESSES ? "Quit" : "Back");
+	if (t->view == VIEW_PROCESSES || t->view == VIEW_APIS)
+		add_key(&l, "Enter", t->view == VIEW_APIS ? "Histogram" : "Details");
+	if (t->view >= VIEW_APIS)
+		add_key(&l, "Tab", "Next");
 	else
-		snprintf(buf, size, "h Help  q %s%s  s Sort: %s  / Filter  + - Columns: %s  g %s  p Pause",
-			 t->view == VIEW_GPUS ? "Back" : "Quit",
-			 t->view == VIEW_GPUS ? "" : "  Enter Look into", sort, set,
-			 t->view == VIEW_GPUS ? "Processes" : "GPUs");
+		add_key(&l, "g", t->view == VIEW_GPUS ? "Processes" : "GPUs");
+	if (t->view == VIEW_PROCESSES)
+		add_key(&l, "/", "Filter");
+	if (t->view == VIEW_HISTOGRAM) {
+		add_key(&l, "Left Right", "API");
+		add_key(&l, "+ -", t->ever ? "Calls: all" : "Calls: recent");
+		add_key(&l, "l", t->log_counts ? "Bars: log" : "Bars: linear");
+	} else {
+		add_table_keys(t, &l);
+	}
 }
 
 void draw_footer(struct top *t)
 {
 	int row = screen_rows(t->screen) - 2;
-	char keys[240];
 
 	if (t->filtering)
 		draw_filter_prompt(t, row);
@@ -212,8 +257,7 @@ void draw_footer(struct top *t)
 		screen_text(t->screen, row, 1, screen_columns(t->screen), STYLE_BOLD, t->message);
 	else
 		draw_command(t, row);
-	list_keys(t, keys, sizeof(keys));
-	screen_text(t->screen, row + 1, 1, screen_columns(t->screen) - 1, STYLE_PLAIN, keys);
+	draw_keys(t, row + 1);
 	screen_paint(t->screen, row + 1, 0, -1, STYLE_BAR);
 }
 
@@ -221,11 +265,6 @@ void draw_footer(struct top *t)
 
 static void draw_gone(struct top *t, int row)
 {
-	char text[80], comm[32];
-
-	snprintf(comm, sizeof(comm), "%.*s", (int)sizeof(t->comm), t->comm);
-	text_printable(comm, text, sizeof(text), 0);
-	snprintf(comm, sizeof(comm), "%u ", t->pid);
 	draw_notice(t, row, STYLE_BOLD, "this process has ended, or calls CUDA no more");
 	draw_notice(t, row + 2, STYLE_DIM, "q goes back to the others");
 }

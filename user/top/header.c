@@ -10,6 +10,7 @@
 #include "util/text.h"
 
 #define VALUE 64
+#define NO_LIMIT 40 /* columns: as much as it takes */
 
 struct estimate sum_estimates(const struct snapshot *s, size_t offset, size_t *unknown)
 {
@@ -21,7 +22,7 @@ struct estimate sum_estimates(const struct snapshot *s, size_t offset, size_t *u
 		const struct estimate *e =
 			(const void *)((const char *)&s->processes[i] + offset);
 
-		if (!e->known) {
+		if (!cell_estimate(CELL_RATE, e).known) {
 			++*unknown;
 			continue;
 		}
@@ -38,12 +39,12 @@ struct estimate sum_estimates(const struct snapshot *s, size_t offset, size_t *u
 
 static const char *format(const struct top *t, struct cell c, char *buf)
 {
-	return cell_format(&c, VALUE / 4, screen_utf8(t->screen), buf, VALUE);
+	return cell_format(&c, NO_LIMIT, screen_utf8(t->screen), buf, VALUE);
 }
 
-/* "214k ±2 % launches/s", of all processes. */
+/* "214k ±2 % launches/s", of all processes but *unknown. */
 static void add_sum(struct top *t, struct line *l, size_t offset, enum cell_kind kind,
-		    const char *what)
+		    const char *what, size_t expected)
 {
 	size_t unknown;
 	struct estimate sum = sum_estimates(t->s, offset, &unknown);
@@ -52,8 +53,8 @@ static void add_sum(struct top *t, struct line *l, size_t offset, enum cell_kind
 		   sum.value > 0;
 
 	format(t, cell_estimate(kind, &sum), value);
-	if (unknown && sum.known)
-		snprintf(text, sizeof(text), "%s %s (n/a of %zu)", value, what, unknown);
+	if (unknown != expected && sum.known)
+		snprintf(text, sizeof(text), "%s %s (%zu n/a)", value, what, unknown);
 	else
 		snprintf(text, sizeof(text), "%s %s", value, what);
 	line_add(l, "", bad ? STYLE_BAD : STYLE_PLAIN, text);
@@ -79,30 +80,43 @@ static void add_clock(struct top *t, struct line *l)
 	}
 }
 
+/* "3 processes (1 n/a)": of how many launches are not known. */
+static void add_count(struct top *t, struct line *l, size_t unknown)
+{
+	char text[FILTER_SIZE * 4 + 64], filter[FILTER_SIZE * 4];
+	size_t count = t->s->processes_count;
+
+	if (*t->filter)
+		snprintf(text, sizeof(text), "%zu of %zu processes match \"%s\"",
+			 t->matching_count, count,
+			 text_printable(t->filter, filter, sizeof(filter), 24));
+	else if (unknown)
+		snprintf(text, sizeof(text), "%zu process%s (%zu n/a)", count,
+			 count == 1 ? "" : "es", unknown);
+	else
+		snprintf(text, sizeof(text), "%zu process%s", count, count == 1 ? "" : "es");
+	line_add(l, "", *t->filter ? STYLE_WARN : STYLE_PLAIN, text);
+}
+
 static void draw_machine(struct top *t, int row)
 {
 	struct line l = line_begin(t, row, 1);
-	char text[FILTER_SIZE * 4 + 64], filter[FILTER_SIZE * 4];
+	size_t unknown;
 
 	add_clock(t, &l);
 	line_add(&l, "", STYLE_BOLD, "gbpf top");
 	if (!t->s)
 		return;
-	if (*t->filter) {
-		snprintf(text, sizeof(text), "%zu of %zu processes match \"%s\"",
-			 t->matching_count, t->s->processes_count,
-			 text_printable(t->filter, filter, sizeof(filter), 24));
-		line_add(&l, "", STYLE_WARN, text);
-	} else {
-		snprintf(text, sizeof(text), "%zu process%s", t->s->processes_count,
-			 t->s->processes_count == 1 ? "" : "es");
-		line_add(&l, "", STYLE_PLAIN, text);
-	}
-	add_sum(t, &l, offsetof(struct snapshot_process, launches_per_s), CELL_RATE, "launches/s");
-	add_sum(t, &l, offsetof(struct snapshot_process, errors_per_s), CELL_RATE, "errors/s");
-	add_sum(t, &l, offsetof(struct snapshot_process, copies_per_s), CELL_RATE, "copies/s");
+	sum_estimates(t->s, offsetof(struct snapshot_process, launches_per_s), &unknown);
+	add_count(t, &l, unknown);
+	add_sum(t, &l, offsetof(struct snapshot_process, launches_per_s), CELL_RATE, "launches/s",
+		unknown);
+	add_sum(t, &l, offsetof(struct snapshot_process, errors_per_s), CELL_RATE, "errors/s",
+		unknown);
+	add_sum(t, &l, offsetof(struct snapshot_process, copies_per_s), CELL_RATE, "copies/s",
+		unknown);
 	add_sum(t, &l, offsetof(struct snapshot_process, copy_bytes_per_s), CELL_BYTE_RATE,
-		"copied/s");
+		"copied/s", unknown);
 }
 
 static void draw_self(struct top *t, int row)
@@ -151,6 +165,20 @@ int draw_header(struct top *t)
 
 /* ---- one process ---- */
 
+#define BELOW 7 /* rows: tabs, a table of three, the last two of the screen */
+
+/* To the line, or where that is full to the next one, as long as the table has room. */
+static void flow(struct top *t, struct line *l, const char *label, enum style style,
+		 const char *value)
+{
+	if (line_add(l, label, style, value))
+		return;
+	if (l->row + 1 >= screen_rows(t->screen) - BELOW)
+		return;
+	*l = line_begin(t, l->row + 1, 1);
+	line_add(l, label, style, value);
+}
+
 static void add_cell(struct top *t, struct line *l, const char *label, const char *column,
 		     const char *unit)
 {
@@ -159,7 +187,7 @@ static void add_cell(struct top *t, struct line *l, const char *label, const cha
 
 	format(t, c, value);
 	snprintf(text, sizeof(text), "%s%s", value, c.known ? unit : "");
-	line_add(l, label, c.known ? c.style : STYLE_DIM, text);
+	flow(t, l, label, c.known ? c.style : STYLE_DIM, text);
 }
 
 static void add_label(struct line *l, const char *label, const char *value)
@@ -221,43 +249,45 @@ static void add_history(struct top *t, struct line *l)
 	line_add(l, "", STYLE_PLAIN, text);
 }
 
-static int draw_numbers(struct top *t, int row)
+static void add_sibling(struct top *t, struct line *l)
 {
 	const struct snapshot_process *p = t->process;
+	char text[160], comm[80], name[sizeof(p->sibling_comm) + 1];
+
+	if (!p->sibling_tid)
+		return;
+	snprintf(name, sizeof(name), "%.*s", (int)sizeof(p->sibling_comm), p->sibling_comm);
+	snprintf(text, sizeof(text), "thread %u (%s) ran in %.0f %% of it", p->sibling_tid,
+		 text_printable(name, comm, sizeof(comm), 0), 100 * p->sibling_share);
+	flow(t, l, "while waiting for a lock", STYLE_WARN, text);
+}
+
+static int draw_numbers(struct top *t, int row)
+{
 	struct line l = line_begin(t, row, 1);
-	char text[128], comm[80], name[32];
 
 	add_cell(t, &l, "launches/s", "launches", "");
 	add_history(t, &l);
-	l = line_begin(t, ++row, 1);
+	l = line_begin(t, row + 1, 1);
 	add_cell(t, &l, "dispatch", "dispatch", " %");
 	add_cell(t, &l, "sync", "sync", " %");
 	add_cell(t, &l, "elsewhere", "elsewhere", " %");
 	add_cell(t, &l, "p50", "p50", "");
 	add_cell(t, &l, "p99", "p99", "");
 	add_cell(t, &l, "back-pressured/s", "pressed", "");
-	l = line_begin(t, ++row, 1);
 	add_cell(t, &l, "errors/s", "errors", "");
 	add_cell(t, &l, "copies/s", "copies", "");
 	add_cell(t, &l, "copied/s", "copied", "");
 	add_cell(t, &l, "live", "live", "");
-	add_cell(t, &l, "in allocations:", "allocations", "");
-	l = line_begin(t, ++row, 1);
+	add_cell(t, &l, "allocations", "allocations", "");
+	add_cell(t, &l, "cold starts", "cold", "");
 	add_cell(t, &l, "CPU with children", "cpu", " %");
 	add_cell(t, &l, "I/O", "io", "/s");
 	add_cell(t, &l, "throttled", "throttled", " %");
-	add_cell(t, &l, "cold starts", "cold", "");
-	add_cell(t, &l, "gbpf costs", "cost", " %");
 	add_cell(t, &l, "launches probed", "covered", " % of time");
-	if (!p->sibling_tid)
-		return row + 1;
-	snprintf(name, sizeof(name), "%.*s", (int)sizeof(p->sibling_comm), p->sibling_comm);
-	snprintf(text, sizeof(text), "%s (thread %u) ran in %.0f %% of the time it waited for a lock",
-		 text_printable(name, comm, sizeof(comm), 0), p->sibling_tid,
-		 100 * p->sibling_share);
-	l = line_begin(t, ++row, 1);
-	line_add(&l, "", STYLE_WARN, text);
-	return row + 1;
+	add_cell(t, &l, "gbpf costs", "cost", " %");
+	add_sibling(t, &l);
+	return l.row + 1;
 }
 
 static int draw_tabs(struct top *t, int row)

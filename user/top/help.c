@@ -6,28 +6,33 @@
 #include "top/internal.h"
 
 static const char *const keys[] = {
-	"Up Down PgUp PgDn Home End   choose a row; j and k do as well",
-	"Enter    look into a process; into the latencies of an API",
-	"Esc q    back; in the list q quits and Esc clears the filter; F10 and Q quit",
-	"s F6     choose the column to sort by    < >   the next one that is shown",
-	"r I      the other way round",
-	"/ F4     show processes with these words in pid, name, command line, GPU,",
-	"         container, pod, namespace, job or rank",
-	"+ -      other columns; in the histogram: recent calls, all since first seen",
-	"g        all GPUs, and back              p F5  hold the screen, go on",
-	"Tab 1 2 3 4   APIs, kernels, threads, histogram of a process",
-	"l        histogram: bars by the logarithm of counts",
-	"^L       draw the screen anew",
+	"Up Down PgUp PgDn Home End   choose a row; k and j too",
+	"Enter       look into a process, into the latencies of an API",
+	"Esc q       back; in the list, Esc clears the filter and q quits",
+	"F10 Q       quit",
+	"s F6        choose the column to sort by",
+	"< >         sort by the one to the left, to the right",
+	"r I         sort the other way round",
+	"/ F4        show processes with these words in their pid, name, command",
+	"            line, GPU, container, pod, namespace, job or rank",
+	"+ -         other columns; in the histogram: recent calls, all calls",
+	"Tab 1 2 3 4 APIs, kernels, threads, histogram of a process",
+	"l           in the histogram: length of bars by the logarithm of counts",
+	"g           all GPUs, and back",
+	"p F5        hold the screen, and go on",
+	"^L          draw the screen anew",
 	NULL,
 };
 
 static const char *const reading[] = {
-	"12.3k +-3 %  is estimated from windows in which probes were there: the true value",
-	"             lies within 3 % of it 95 times of 100. Without +- it was counted.",
-	"61 +-3       of shares: between 58 and 64 percent. n/a: not known, which is not 0.",
-	"gbpf costs   what probes take of the worst thread's time, and what they may take.",
-	"DISP% SYNC% ELSE%  are of the wall time of the process's busiest launching thread.",
-	"TIME%        of the time spent in the CUDA calls listed.   sampled: in windows only.",
+	"12.3k ±3 %  estimated from short windows in which calls were probed: the",
+	"            true value is within 3 % of it, 95 times of 100. Without ± it",
+	"            was counted.",
+	"61 ±3       the same for a share: between 58 and 64 percent.",
+	"n/a         not known, which is not 0.",
+	"gbpf costs  what the probes take of the worst thread's time, estimated, and",
+	"            what they may take.",
+	"HISTORY     from 0 to the largest value; the newest is at the right.",
 	NULL,
 };
 
@@ -40,9 +45,17 @@ struct page {
 static void put(struct page *p, enum style style, const char *text)
 {
 	int row = p->line++ - (int)p->t->help.top;
+	const char *sign = screen_utf8(p->t->screen) ? NULL : strstr(text, "±");
+	char ascii[200];
 
-	if (row >= 0 && row < p->rows)
-		screen_text(p->t->screen, row, 1, screen_columns(p->t->screen) - 2, style, text);
+	if (row < 0 || row >= p->rows)
+		return;
+	if (sign) {
+		snprintf(ascii, sizeof(ascii), "%.*s+-%s", (int)(sign - text), text,
+			 sign + strlen("±"));
+		text = ascii;
+	}
+	screen_text(p->t->screen, row, 1, screen_columns(p->t->screen) - 2, style, text);
 }
 
 static void put_all(struct page *p, const char *title, const char *const *lines)
@@ -53,13 +66,13 @@ static void put_all(struct page *p, const char *title, const char *const *lines)
 	put(p, STYLE_PLAIN, "");
 }
 
-static void put_columns(struct page *p)
+static void put_columns(struct page *p, const struct table *table)
 {
 	char text[200];
 
-	put(p, STYLE_BOLD, "Columns of processes");
-	for (size_t i = 0; i < processes_table.columns_count; i++) {
-		const struct column *c = &processes_table.columns[i];
+	put(p, STYLE_BOLD, "Columns of this table");
+	for (size_t i = 0; i < table->columns_count; i++) {
+		const struct column *c = &table->columns[i];
 
 		snprintf(text, sizeof(text), "%-14s %s", c->head, c->meaning);
 		put(p, STYLE_PLAIN, text);
@@ -67,35 +80,37 @@ static void put_columns(struct page *p)
 	put(p, STYLE_PLAIN, "");
 }
 
-/* "PID COMM LAUNCHES/S …": what is dropped last comes first. */
-static void put_set(struct page *p, const struct column_set *set)
+/* "overview: PID, COMM, LAUNCHES/S, …": what is dropped first comes last. */
+static void put_set(struct page *p, const struct table *table, const struct column_set *set)
 {
 	int width = screen_columns(p->t->screen) - 2;
 	char text[TABLE_WIDTH];
-	int at = snprintf(text, sizeof(text), "%-10s", set->name);
+	int at = snprintf(text, sizeof(text), "%s:", set->name);
 
 	width = width < (int)sizeof(text) ? width : (int)sizeof(text);
 	for (size_t i = 0; i < set->count; i++) {
-		const char *head = processes_table.columns[set->columns[i]].head;
+		const char *head = table->columns[set->columns[i]].head;
 
-		if (at + (int)strlen(head) + 2 >= width) {
+		if (at + (int)strlen(head) + 3 >= width) {
 			put(p, STYLE_PLAIN, text);
-			at = snprintf(text, sizeof(text), "%-10s", "");
+			at = snprintf(text, sizeof(text), "   ");
 		}
-		at += snprintf(text + at, sizeof(text) - (size_t)at, " %s", head);
+		at += snprintf(text + at, sizeof(text) - (size_t)at, " %s%s", head,
+			       i + 1 < set->count ? "," : "");
 	}
 	put(p, STYLE_PLAIN, text);
 }
 
-static void put_sets(struct page *p)
+static void put_sets(struct page *p, const struct table *table)
 {
-	put(p, STYLE_BOLD, "Where the screen is narrow, columns are left out from the right of these");
-	for (size_t i = 0; i < processes_table.sets_count; i++)
-		put_set(p, &processes_table.sets[i]);
+	put(p, STYLE_BOLD, "Which are shown together (+ -): a narrow screen drops the last ones");
+	for (size_t i = 0; i < table->sets_count; i++)
+		put_set(p, table, &table->sets[i]);
 }
 
 static void put_everything(struct page *p)
 {
+	struct table table = top_table(p->t, p->t->view);
 	char text[80];
 
 	snprintf(text, sizeof(text), "gbpf top %s", p->t->version);
@@ -103,8 +118,8 @@ static void put_everything(struct page *p)
 	put(p, STYLE_PLAIN, "");
 	put_all(p, "Keys", keys);
 	put_all(p, "How to read it", reading);
-	put_columns(p);
-	put_sets(p);
+	put_columns(p, &table);
+	put_sets(p, &table);
 }
 
 void draw_help(struct top *t)

@@ -37,10 +37,10 @@ static void range(const struct top *t, const struct bar *b, char *buf, size_t si
 	char low[16], high[16];
 
 	if (b->high == INT64_MAX)
-		snprintf(buf, size, "%s and more", format_duration(b->low, utf8, low, sizeof(low)));
+		snprintf(buf, size, "%s and more", format_duration((double)b->low, utf8, low, sizeof(low)));
 	else
-		snprintf(buf, size, "%s - %s", format_duration(b->low, utf8, low, sizeof(low)),
-			 format_duration(b->high, utf8, high, sizeof(high)));
+		snprintf(buf, size, "%s - %s", format_duration((double)b->low, utf8, low, sizeof(low)),
+			 format_duration((double)b->high, utf8, high, sizeof(high)));
 }
 
 static void draw_bar(struct top *t, const struct chart *c, size_t i, int row)
@@ -66,34 +66,34 @@ static void draw_bar(struct top *t, const struct chart *c, size_t i, int row)
 		screen_text(t->screen, row, column, RIGHT, STYLE_PLAIN, text);
 }
 
+static void add_duration(struct top *t, struct line *l, const char *label, int64_t ns)
+{
+	char text[24];
+
+	line_add(l, label, STYLE_PLAIN,
+		 format_duration((double)ns, screen_utf8(t->screen), text, sizeof(text)));
+}
+
 static void draw_summary(struct top *t, const struct snapshot_api *a, const struct histogram *h,
 			 int row)
 {
 	struct line l = line_begin(t, row, 1);
-	bool utf8 = screen_utf8(t->screen);
-	char text[96], number[32];
+	char text[96], number[32], span[24];
 
 	line_add(&l, "", STYLE_BOLD, api_label(a->api, text, sizeof(text)));
-	snprintf(text, sizeof(text), "%s%s", text_count(h->count, number, sizeof(number)),
-		 t->ever ? " calls seen since it was first seen" : " recent calls");
-	if (!t->ever)
-		snprintf(text, sizeof(text), "%s calls of the last %s",
-			 text_count(h->count, number, sizeof(number)), "");
-	if (!t->ever && t->process->recent_ns > 0) {
-		char span[16];
-
-		snprintf(text, sizeof(text), "%s calls of the last %s",
-			 text_count(h->count, number, sizeof(number)),
-			 format_duration(t->process->recent_ns, utf8, span, sizeof(span)));
-	}
+	text_count(h->count, number, sizeof(number));
+	if (t->ever || t->process->recent_ns <= 0)
+		snprintf(text, sizeof(text), "%s calls %s", number,
+			 t->ever ? "since first seen" : "of late");
+	else
+		snprintf(text, sizeof(text), "%s calls in %s", number,
+			 format_duration((double)t->process->recent_ns, screen_utf8(t->screen), span,
+					 sizeof(span)));
 	line_add(&l, "", STYLE_PLAIN, text);
+	add_duration(t, &l, "p50", histogram_quantile(h, 0.5));
+	add_duration(t, &l, "p99", histogram_quantile(h, 0.99));
+	add_duration(t, &l, "max", (int64_t)h->max_ns);
 	line_add(&l, "", STYLE_PLAIN, a->sampled ? "sampled" : "all counted");
-	line_add(&l, "p50", STYLE_PLAIN,
-		 format_duration(histogram_quantile(h, 0.5), utf8, text, sizeof(text)));
-	line_add(&l, "p99", STYLE_PLAIN,
-		 format_duration(histogram_quantile(h, 0.99), utf8, text, sizeof(text)));
-	line_add(&l, "max", STYLE_PLAIN,
-		 format_duration((int64_t)h->max_ns, utf8, text, sizeof(text)));
 }
 
 void draw_histogram(struct top *t, int row, int rows)

@@ -150,6 +150,7 @@ static struct cell identity_cell(const struct top *t, const struct snapshot_proc
 				 unsigned column)
 {
 	char gpu[sizeof(p->gpu_uuid) + 2];
+	struct cell c;
 
 	switch (column) {
 	case PID:
@@ -157,7 +158,9 @@ static struct cell identity_cell(const struct top *t, const struct snapshot_proc
 	case COMM:
 		return own_text(p->comm, sizeof(p->comm));
 	case GPU:
-		return own_text(process_gpu(t, p, gpu, sizeof(gpu)), sizeof(gpu));
+		c = own_text(process_gpu(t, p, gpu, sizeof(gpu)), sizeof(gpu));
+		c.kind = c.known ? CELL_TEXT : CELL_NUMBER; /* "n/a": it uses one */
+		return c;
 	case COMMAND:
 		return cell_text(p->command ? p->command : "");
 	default:

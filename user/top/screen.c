@@ -4,8 +4,6 @@
  * takes: a terminal that is stopped (a suspended laptop at the other end) must
  * not stop the monitor, which has probes attached.
  */
-#include "top/screen.h"
-
 #include <curses.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,31 +20,13 @@
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
-#include <wchar.h>
 
+#include "top/screen_private.h"
 #include "util/term.h"
-#include "util/text.h"
 
-/* <curses.h> has macros of names that are common words. */
-#undef lines
-#undef columns
-
-#define MAX_TEXT 512	  /* characters of one screen_text() */
 #define MAX_ROWS 1000	  /* a terminal that claims more is not believed */
 #define MAX_COLUMNS 2000
 #define CLOSE_NS 500000000LL /* that a terminal has to take the last bytes */
-
-struct screen {
-	SCREEN *curses;
-	WINDOW *keys; /* apart from stdscr: reading keys must not draw */
-	FILE *to;     /* curses writes here: first the terminal, then the memory file */
-	int memory, out;
-	struct termios saved;
-	bool changed, open, utf8, colour, gone;
-	int rows, columns, cursor_row, cursor_column;
-	char *pending; /* not taken by the terminal yet */
-	size_t pending_size, pending_len, pending_sent;
-};
 
 static const int guarded[] = {SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
 #define GUARDED (sizeof(guarded) / sizeof(guarded[0]))
@@ -389,115 +369,6 @@ uint32_t screen_key(struct screen *s)
 	default:
 		return key ? (uint32_t)key : SCREEN_OTHER;
 	}
-}
-
-void screen_clear(struct screen *s)
-{
-	erase();
-}
-
-void screen_repaint(struct screen *s)
-{
-	clearok(curscr, TRUE);
-}
-
-static attr_t attributes(const struct screen *s, enum style style, short *pair)
-{
-	*pair = 0;
-	switch (style) {
-	case STYLE_BOLD:
-		return A_BOLD;
-	case STYLE_DIM:
-		return s->colour ? A_DIM : A_NORMAL;
-	case STYLE_BAR:
-		*pair = s->colour ? 4 : 0;
-		return s->colour ? A_NORMAL : A_REVERSE;
-	case STYLE_SELECTED:
-		*pair = s->colour ? 5 : 0;
-		return s->colour ? A_NORMAL : A_REVERSE;
-	case STYLE_GOOD:
-		*pair = s->colour ? 1 : 0;
-		return A_NORMAL;
-	case STYLE_WARN:
-		*pair = s->colour ? 2 : 0;
-		return A_NORMAL;
-	case STYLE_BAD:
-		*pair = s->colour ? 3 : 0;
-		return A_BOLD;
-	case STYLE_PLAIN:
-		break;
-	}
-	return A_NORMAL;
-}
-
-static wchar_t in_ascii(uint32_t c)
-{
-	switch (c) {
-	case 0xb5:
-		return L'u'; /* µ */
-	case 0x2026:
-		return L'~'; /* … */
-	case 0xb0:
-		return L' '; /* ° */
-	default:
-		return L'?';
-	}
-}
-
-static uint32_t decode(const char *text, size_t n)
-{
-	const unsigned char *u = (const unsigned char *)text;
-	uint32_t c = n == 1 ? u[0] : u[0] & (0xffu >> (n + 1));
-
-	for (size_t i = 1; i < n; i++)
-		c = c << 6 | (u[i] & 0x3f);
-	return c;
-}
-
-int screen_text(struct screen *s, int row, int column, int width, enum style style,
-		const char *text)
-{
-	wchar_t wide[MAX_TEXT];
-	size_t count = 0, left = strlen(text);
-	int used = 0;
-	short pair;
-	attr_t attr = attributes(s, style, &pair);
-
-	if (row < 0 || row >= s->rows || column < 0 || column >= s->columns)
-		return 0;
-	if (width > s->columns - column)
-		width = s->columns - column;
-	while (left > 0 && count < MAX_TEXT) {
-		size_t n = text_utf8_length(text, left);
-		uint32_t c = n ? decode(text, n) : '?';
-		wchar_t w = c < 0x80 || s->utf8 ? (wchar_t)c : in_ascii(c);
-		int cells = wcwidth(w);
-
-		if (cells < 0) {
-			w = L'?';
-			cells = 1;
-		}
-		if (used + cells > width)
-			break;
-		if (cells || count)
-			wide[count++] = w;
-		used += cells;
-		n = n ? n : 1;
-		text += n;
-		left -= n;
-	}
-	attr_set(attr, pair, NULL);
-	mvaddnwstr(row, column, wide, (int)count);
-	attr_set(A_NORMAL, 0, NULL);
-	return used;
-}
-
-void screen_paint(struct screen *s, int row, int column, int width, enum style style)
-{
-	short pair;
-	attr_t attr = attributes(s, style, &pair);
-
-	mvchgat(row, column, width, attr, pair, NULL);
 }
 
 void screen_cursor(struct screen *s, int row, int column)

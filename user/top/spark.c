@@ -40,16 +40,17 @@ static double mean(const float *values, size_t count)
 	return known ? sum / (double)known : NAN;
 }
 
-/* How many values a group has, so that the groups they fall into fit. */
-static size_t group_size(size_t count, uint64_t first, size_t columns)
+/*
+ * How many values a group has, so that the groups fit wherever the first value lies
+ * in its own: else they would change with every sample.
+ */
+static uint64_t group_size(size_t count, uint64_t first, size_t columns)
 {
-	size_t per = count / columns + (count % columns != 0);
-
-	if (per == 0)
-		per = 1;
-	while (count && (first + count - 1) / per - first / per + 1 > columns)
-		per++;
-	return per;
+	if (count <= columns)
+		return 1;
+	if (columns == 1)
+		return first + count;
+	return (count + columns - 2) / (columns - 1);
 }
 
 static void append(char *buf, size_t size, size_t *at, const char *text)
@@ -66,7 +67,8 @@ const char *spark_draw(const float *values, size_t count, uint64_t first, size_t
 		       bool utf8, char *buf, size_t size)
 {
 	const char *const *glyphs = utf8 ? blocks : marks;
-	size_t per, groups, at = 0, i = 0;
+	size_t groups, at = 0, i = 0;
+	uint64_t per;
 	double low, high = 0;
 
 	if (size == 0)
