@@ -71,6 +71,18 @@ static void take_event(struct input *in, struct session_builder *b)
 		abort();
 }
 
+/* The edges of numbers, which the view adds up. */
+static void take_sample(struct input *in, struct record_gpu_sample *s)
+{
+	s->ts = take_ts(in);
+	s->gpu = (uint32_t)take(in, 1) & 3;
+	s->has = (uint32_t)take(in, 2);
+	s->clock_sm_mhz = s->power_mw = s->gpm_sm = (uint32_t)take(in, 4);
+	s->utilisation_pct = s->temperature_c = (uint32_t)take(in, 4);
+	s->throttle = s->energy_mj = s->memory_used = take(in, 8);
+	s->xid_count = take(in, 8);
+}
+
 static void take_notice(struct input *in, struct session_builder *b, unsigned kind)
 {
 	struct record r = { .kind = kind };
@@ -101,6 +113,11 @@ static void take_notice(struct input *in, struct session_builder *b, unsigned ki
 		r.info = (struct record_info){ "probe_pair_ns", text };
 	else if (kind == RECORD_LOSS)
 		r.loss = (struct record_loss){ 1, (uint32_t)take(in, 1), take(in, 8) };
+	else if (kind == RECORD_GPU)
+		r.gpu = (struct record_gpu){ (uint32_t)take(in, 1) & 3, (uint32_t)take(in, 4),
+					     text, text, text, "" };
+	else if (kind == RECORD_GPU_SAMPLE)
+		take_sample(in, &r.gpu_sample);
 	else
 		return;
 	if (session_builder_add(b, &r))

@@ -113,7 +113,7 @@ def test_help_names_every_view(run_gbpf, recording):
     text = run_gbpf("report", "--help").stdout
     for name in (
         "summary", "api_sum", "launch_sum", "sync_sum", "copy_sum", "thread_sum", "cold_sum",
-        "open_sum", "proc_sum",
+        "open_sum", "proc_sum", "gpu_sum",
     ):
         assert name in text
         assert run_gbpf("report", recording, "--view", name).returncode == 0

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -49,6 +50,16 @@ static void *idle(void *arg)
 	return arg;
 }
 
+static void log_call(const struct state *s, const char *function)
+{
+	FILE *out = s->log[0] ? fopen(s->log, "ae") : NULL;
+
+	if (!out)
+		return;
+	fprintf(out, "%s\n", function);
+	fclose(out);
+}
+
 /* What every function begins with: its answer if it is not to do its work, with the lock held. */
 static int begin(const char *function, struct state **s)
 {
@@ -58,6 +69,7 @@ static int begin(const char *function, struct state **s)
 
 	pthread_mutex_lock(&lock);
 	*s = state_now();
+	log_call(*s, function);
 	code = state_fail(*s, function, &ms);
 	if (ms) {
 		t = (struct timespec){(time_t)(ms / 1000), (long)(ms % 1000) * 1000000L};

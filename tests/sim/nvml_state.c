@@ -150,6 +150,10 @@ static bool line_take(struct state *s, struct device **at, char **w, int count,
 		return fail_take(s, w, count, before, befores);
 	if (count == 1 && !strcmp(w[0], "long_processes"))
 		return s->long_processes = true;
+	if (count == 2 && !strcmp(w[0], "log")) {
+		snprintf(s->log, sizeof(s->log), "%s", w[1]);
+		return true;
+	}
 	if (count == 2 && !strcmp(w[0], "xid") && s->count && s->xids_count < XIDS) {
 		s->xids[s->xids_count++] =
 			(struct xid){s->count - 1, (unsigned int)strtoul(w[1], NULL, 10)};
@@ -170,6 +174,7 @@ static void clear(struct state *s)
 	}
 	s->count = s->fails_count = s->xids_count = 0;
 	s->long_processes = false;
+	s->log[0] = '\0';
 }
 
 static void state_read(struct state *s, const char *path, FILE *in)

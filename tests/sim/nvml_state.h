@@ -45,6 +45,7 @@ struct state {
 	struct device instances[DEVICES][INSTANCES];
 	size_t count;
 	bool long_processes;
+	char log[256]; /* a file: every call is a line of it; "": none */
 	struct fail fails[FAILS];
 	size_t fails_count;
 	struct xid xids[XIDS]; /* all that the file lists; told once each, if they come later */

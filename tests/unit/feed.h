@@ -166,6 +166,22 @@ static inline void feed_info(struct feed *f, const char *key, const char *value)
 	feed_add(f, &r);
 }
 
+static inline void feed_gpu(struct feed *f, uint32_t id, uint32_t index, const char *uuid,
+			    const char *name, const char *parent)
+{
+	struct record r = { .kind = RECORD_GPU,
+			    .gpu = { id, index, uuid, name, "00000000:65:00.0", parent } };
+
+	feed_add(f, &r);
+}
+
+static inline void feed_gpu_sample(struct feed *f, const struct record_gpu_sample *s)
+{
+	struct record r = { .kind = RECORD_GPU_SAMPLE, .gpu_sample = *s };
+
+	feed_add(f, &r);
+}
+
 static inline void feed_loss(struct feed *f, uint32_t cause, uint64_t count)
 {
 	struct record r = { .kind = RECORD_LOSS, .loss = { .ts = 1, .cause = cause,

@@ -121,6 +121,29 @@ static inline void log_who(FILE *f, const struct record *r)
 	}
 }
 
+static inline void log_gpu(FILE *f, const struct record *r)
+{
+	const struct record_gpu_sample *s = &r->gpu_sample;
+
+	if (r->kind == RECORD_GPU) {
+		fprintf(f, "gpu %u %u", r->gpu.id, r->gpu.index);
+		log_string(f, r->gpu.uuid);
+		log_string(f, r->gpu.name);
+		log_string(f, r->gpu.pci);
+		log_string(f, r->gpu.mig_parent);
+		return;
+	}
+	fprintf(f, "sample %ld %u %x %u %u %u %u %u %lx %u %u", (long)s->ts, s->gpu, s->has,
+		s->clock_sm_mhz, s->clock_memory_mhz, s->power_mw, s->power_limit_mw,
+		s->temperature_c, (unsigned long)s->throttle, s->utilisation_pct,
+		s->memory_utilisation_pct);
+	fprintf(f, " %lu %lu %lu %u %u %u %u %lu %u %u", (unsigned long)s->memory_used,
+		(unsigned long)s->memory_total, (unsigned long)s->energy_mj, s->gpm_sm,
+		s->gpm_occupancy, s->gpm_tensor, s->gpm_dram, (unsigned long)s->xid_count,
+		s->xid_last, s->processes);
+	log_string(f, s->pids);
+}
+
 static inline void log_record(FILE *f, const struct record *r)
 {
 	if (r->kind == RECORD_EVENTS) {
@@ -142,6 +165,8 @@ static inline void log_record(FILE *f, const struct record *r)
 		fprintf(f, "info");
 		log_string(f, r->info.key);
 		log_string(f, r->info.value);
+	} else if (r->kind == RECORD_GPU || r->kind == RECORD_GPU_SAMPLE) {
+		log_gpu(f, r);
 	}
 	fputc('\n', f);
 }

@@ -33,7 +33,7 @@ static void test_every_number(void **state)
 	assert_string_equal(s->mig_parent, "");
 	assert_int_equal(s->time_ns, T0);
 	assert_int_equal(s->index, 0);
-	assert_int_equal(s->has, 0x7ff & ~(unsigned)GPU_HAS_GPM);
+	assert_int_equal(s->has, 0xfff & ~(unsigned)GPU_HAS_GPM);
 	assert_int_equal(s->clock_sm_mhz, 1980);
 	assert_int_equal(s->clock_memory_mhz, 3201);
 	assert_int_equal(s->power_mw, 412500);
@@ -63,7 +63,7 @@ static void test_little_is_supported(void **state)
 	assert_int_equal(gpus_sample_at(g, T0, &s), 2);
 	assert_string_equal(s[1].uuid, "GPU-b");
 	assert_int_equal(s[1].index, 1);
-	assert_int_equal(s[1].has, GPU_HAS_CLOCK_SM);
+	assert_int_equal(s[1].has, GPU_HAS_CLOCK_SM | GPU_HAS_XID);
 	assert_int_equal(s[1].clock_sm_mhz, 300);
 	assert_int_equal(s[1].power_mw, 0);
 	gpus_free(g);
@@ -358,6 +358,7 @@ static void test_events_fail(void **state)
 		g = start();
 		assert_int_equal(gpus_sample_at(g, T0, &s), 1);
 		assert_int_equal(s->clock_sm_mhz, 1980);
+		assert_int_equal(!!(s->has & GPU_HAS_XID), i == 3);
 		gpus_free(g);
 		assert_let_go(before);
 	}

@@ -71,7 +71,7 @@ static const char *any_string(struct data *d, char *buf, size_t size)
 /* Records have numbers and up to four strings; which ones, the kind decides. */
 static void any_record(struct data *d, struct record *r, char (*buf)[STRING_SIZE])
 {
-	uint64_t word[sizeof(struct record_process) / 8 + 1];
+	uint64_t word[sizeof(struct record_gpu_sample) / 8];
 	const char *s[4];
 
 	for (size_t i = 0; i < COUNT(word); i++)
@@ -79,8 +79,8 @@ static void any_record(struct data *d, struct record *r, char (*buf)[STRING_SIZE
 	for (size_t i = 0; i < COUNT(s); i++)
 		s[i] = any_string(d, buf[i], STRING_SIZE);
 	memset(r, 0, sizeof(*r));
-	memcpy(&r->process, word, sizeof(r->process));
-	r->kind = RECORD_NAME + data_below(d, RECORD_INFO - RECORD_NAME + 1);
+	memcpy(&r->gpu_sample, word, sizeof(word));
+	r->kind = RECORD_NAME + data_below(d, RECORD_KINDS - RECORD_NAME);
 	if (r->kind == RECORD_NAME) {
 		r->name.name = s[0] ? s[0] : buf[0];
 		r->name.len = data_below(d, 10) ? data_below(d, 60) : data_below(d, 9000);
@@ -106,17 +106,24 @@ static void any_record(struct data *d, struct record *r, char (*buf)[STRING_SIZE
 	} else if (r->kind == RECORD_INFO) {
 		r->info.key = s[0];
 		r->info.value = s[1];
+	} else if (r->kind == RECORD_GPU) {
+		r->gpu.uuid = s[0];
+		r->gpu.name = s[1];
+		r->gpu.pci = s[2];
+		r->gpu.mig_parent = s[3];
+	} else if (r->kind == RECORD_GPU_SAMPLE) {
+		r->gpu_sample.pids = s[0];
 	}
 }
 
 /* Records of different kinds may change places: one log a kind. */
 struct logs {
-	struct log kind[RECORD_INFO + 1];
+	struct log kind[RECORD_KINDS];
 };
 
 static void logs_compare(struct logs *a, struct logs *b)
 {
-	for (size_t i = 0; i <= RECORD_INFO; i++) {
+	for (size_t i = 0; i < RECORD_KINDS; i++) {
 		const char *x = log_text(&a->kind[i]), *y = log_text(&b->kind[i]);
 
 		/* Not assert_string_equal(), which would print megabytes. */
@@ -129,7 +136,7 @@ static void logs_compare(struct logs *a, struct logs *b)
 
 static void logs_new(struct logs *l)
 {
-	for (size_t i = 0; i <= RECORD_INFO; i++)
+	for (size_t i = 0; i < RECORD_KINDS; i++)
 		log_new(&l->kind[i]);
 }
 
@@ -312,7 +319,7 @@ static void stays_small(void **state)
 static void refused(void **state)
 {
 	struct event good = {.kind = EVENT_END, .tid = 9}, bad[2] = {good, {.kind = 4}};
-	struct record record = {.kind = 12};
+	struct record record = {.kind = RECORD_KINDS};
 	struct log log;
 	struct writer *w;
 	int fd = file_new();

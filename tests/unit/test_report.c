@@ -43,6 +43,31 @@ static void feed_second_process(struct feed *f)
 	feed_process(f, 70000, RECORD_PROCESS_EXIT, 200, 9000000000, "");
 }
 
+static void feed_gpus(struct feed *f)
+{
+	struct record_gpu_sample s = {
+		.gpu = 5, .has = 0xfff, .clock_sm_mhz = 1980, .clock_memory_mhz = 3201,
+		.power_mw = 400500, .power_limit_mw = 700000, .temperature_c = 60, .throttle = 4,
+		.utilisation_pct = 90, .memory_utilisation_pct = 41, .memory_used = 1 << 30,
+		.memory_total = INT64_C(150754820096), .energy_mj = 1000, .gpm_sm = 50500,
+		.gpm_occupancy = 25000, .gpm_tensor = 12250, .gpm_dram = 80000, .processes = 2,
+		.pids = "100,200",
+	};
+
+	feed_gpu(f, 5, 0, "GPU-1111", "NVIDIA H200", "");
+	feed_gpu(f, 9, 0, "MIG-2222", "H200 MIG 1g.18gb", "GPU-1111");
+	for (int i = 0; i < 4; i++) {
+		s.ts = 5000 + i * 20000;
+		feed_gpu_sample(f, &s);
+		s.clock_sm_mhz -= 100;
+		s.energy_mj += 1500;
+		s.throttle = i == 1 ? 0x60 : 1;
+	}
+	s = (struct record_gpu_sample){ .ts = 5000, .gpu = 9, .has = 1u << 7, .memory_used = 4096,
+					.memory_total = 8192 };
+	feed_gpu_sample(f, &s);
+}
+
 static struct session *golden_session(struct feed *f)
 {
 	struct record image = { .kind = RECORD_IMAGE, .image = { .id = 1, .kind = 1, .covered = 900,
@@ -61,6 +86,7 @@ static struct session *golden_session(struct feed *f)
 	feed_loss(f, RECORD_LOSS_RING_FULL, 3);
 	feed_first_process(f);
 	feed_second_process(f);
+	feed_gpus(f);
 	return feed_finish(f);
 }
 

@@ -10,6 +10,7 @@
 #include "cmd/pid.h"
 #include "cmd/rights.h"
 #include "cmd/watching.h"
+#include "export/serve.h"
 #include "report/live.h"
 #include "util/err.h"
 #include "util/term.h"
@@ -22,8 +23,15 @@ static const char *const rungs[] = {"auto", "session", "multi", "single", NULL};
 struct options {
 	struct watching_options watching;
 	int format;
-	bool once;
+	bool once, quiet, pid_label;
 	int64_t duration;
+	const char *listen, *cert, *key, *auth;
+};
+
+/* The pages that are served, with --listen. */
+struct served {
+	struct metrics *metrics;
+	struct serve *serve;
 };
 
 #define FIELD(f) .offset = offsetof(struct options, f)
@@ -46,6 +54,23 @@ static const struct opt opts[] = {
 	{.name = "format", .letter = 'f', .type = OPT_CHOICE, .arg = "FORMAT", .choices = formats,
 	 FIELD(format), .help = "How to print: table (the default) for people, json (one object "
 				"an interval, a line each) for programs."},
+	{.name = "kernels", .type = OPT_FLAG, FIELD(watching.detail),
+	 .help = "With json: which kernels each process launches, too."},
+	{.name = "quiet", .letter = 'q', .type = OPT_FLAG, FIELD(quiet),
+	 .help = "Print nothing, only serve (--listen)."},
+	{.name = "listen", .type = OPT_STRING, .arg = "ADDRESS:PORT", FIELD(listen),
+	 .help = "Serve the numbers as OpenMetrics at /metrics, for Prometheus and its kin: "
+		 "127.0.0.1:9477 for this machine only, :9477 for everybody."},
+	{.name = "tls-cert", .type = OPT_STRING, .arg = "FILE", FIELD(cert),
+	 .help = "Serve by TLS, with this certificate chain (PEM) and --tls-key."},
+	{.name = "tls-key", .type = OPT_STRING, .arg = "FILE", FIELD(key),
+	 .help = "The certificate's key (PEM), readable by its owner alone."},
+	{.name = "auth", .type = OPT_STRING, .arg = "FILE", FIELD(auth),
+	 .help = "Ask for a name and password: lines of USER:HASH, as htpasswd writes them, "
+		 "readable by its owner alone."},
+	{.name = "pid-label", .type = OPT_FLAG, FIELD(pid_label),
+	 .help = "Serve each process under a label of its own number: more series, which come "
+		 "and go."},
 	{.name = "rung", .type = OPT_CHOICE, .arg = "RUNG", .choices = rungs,
 	 FIELD(watching.rung), .hidden = true, .help = "Attach in this way only."},
 	{0},
@@ -53,6 +78,8 @@ static const struct opt opts[] = {
 
 static void print(const struct options *o, const struct snapshot *s)
 {
+	if (o->quiet)
+		return;
 	if (o->format == FORMAT_JSON)
 		live_json(s, stdout);
 	else
@@ -60,40 +87,96 @@ static void print(const struct options *o, const struct snapshot *s)
 	fflush(stdout);
 }
 
-static int watch(const struct options *o, struct watching *w)
+static int serve(const struct options *o, struct served *v)
+{
+	struct metrics_options mo = {.include_pid = o->pid_label};
+	struct serve_options so = {
+		.address = o->listen,
+		.cert_file = o->cert,
+		.key_file = o->key,
+		.auth_file = o->auth,
+	};
+	char why[512] = "out of memory";
+
+	if (!o->listen)
+		return EXIT_OK;
+	if (metrics_new(&v->metrics, &mo) ||
+	    serve_new(&v->serve, &so, v->metrics, why, sizeof(why))) {
+		err_report("%s", why);
+		return EXIT_FAILED;
+	}
+	if (why[0])
+		err_report("%s", why);
+	fprintf(stderr, "serving %s\n", serve_url(v->serve));
+	return EXIT_OK;
+}
+
+static int interval(const struct options *o, struct served *v, const struct snapshot *s)
+{
+	print(o, s);
+	if (ferror(stdout))
+		return -EPIPE;
+	return v->metrics ? metrics_update(v->metrics, s) : 0;
+}
+
+static int watch(const struct options *o, struct watching *w, struct served *v)
 {
 	int64_t until = o->duration > 0 ? watching_now() + o->duration : INT64_MAX;
-	int n;
+	int n = 0;
 
-	while (!watching_over(w) && watching_now() < until) {
+	while (n >= 0 && !watching_over(w) && watching_now() < until) {
 		n = watching_step(w, until - watching_now());
-		if (n < 0) {
-			err_report("the monitor cannot go on: %s", strerror(-n));
-			return EXIT_FAILED;
-		}
-		if (!n)
+		if (n <= 0)
 			continue;
-		print(o, monitor_snapshot(w->monitor));
-		if (ferror(stdout))
-			return EXIT_FAILED; /* who read it is gone; err_flush_stdout() says so */
+		n = interval(o, v, monitor_snapshot(w->monitor));
 		if (o->once)
 			break;
 	}
+	if (n == -EPIPE)
+		return EXIT_FAILED; /* nobody reads any more: err_flush_stdout() says so */
+	if (n >= 0)
+		return EXIT_OK;
+	err_report("the monitor cannot go on: %s", strerror(-n));
+	return EXIT_FAILED;
+}
+
+static int usage(const struct command *self, const char *why)
+{
+	err_report("%s", why);
+	err_hint("gbpf %s --help", self->name);
+	return EXIT_USAGE;
+}
+
+static int check(const struct command *self, const struct options *o)
+{
+	if (!o->cert != !o->key)
+		return usage(self, "--tls-cert and --tls-key belong together");
+	if (!o->listen && (o->cert || o->auth || o->pid_label))
+		return usage(self, "--tls-cert, --auth and --pid-label are for what --listen serves");
+	if (o->quiet && !o->listen)
+		return usage(self, "--quiet without --listen would do nothing");
 	return EXIT_OK;
 }
 
 static int run_monitor(const struct command *self, int argc, char **argv)
 {
 	struct options o = {.watching = {.interval = 1000000000}};
-	struct watching w;
+	struct served served = {0};
+	struct watching w = {.signals = -1};
 	int first, status;
 
 	status = opt_parse(self, &o, argc, argv, &first);
 	if (status != OPT_OK)
 		return status == OPT_HELP ? EXIT_OK : EXIT_USAGE;
-	status = watching_start(&w, self, &o.watching, false);
+	status = check(self, &o);
 	if (!status)
-		status = watch(&o, &w);
+		status = serve(&o, &served);
+	if (!status)
+		status = watching_start(&w, self, &o.watching);
+	if (!status)
+		status = watch(&o, &w, &served);
+	serve_free(served.serve);
+	metrics_free(served.metrics);
 	watching_end(&w);
 	opt_free(self, &o);
 	return status;
@@ -103,6 +186,7 @@ static const struct opt_example examples[] = {
 	{"sudo gbpf monitor", "every CUDA process of this machine, every second"},
 	{"sudo gbpf monitor -p 4242 --once --format json", "one second of one job, for a program"},
 	{"sudo gbpf monitor --max-overhead 0.1%", "a tenth of the default cost"},
+	{"sudo gbpf monitor -q --listen 127.0.0.1:9477", "for Prometheus on this machine"},
 	{0},
 };
 

@@ -78,7 +78,12 @@ static void signals_read(struct watching *w)
 
 static void on_tell(void *ctx, const char *text)
 {
-	err_report("%s", text);
+	struct watching *w = ctx;
+
+	if (!w->screen)
+		err_report("%s", text);
+	else if (w->held_count < WATCHING_HELD && (w->held[w->held_count] = strdup(text)))
+		w->held_count++;
 }
 
 static int usage(const struct command *command, const char *why)
@@ -114,14 +119,16 @@ static int rights_give_up(const struct watching *w)
 }
 
 int watching_start(struct watching *w, const struct command *command,
-		   const struct watching_options *o, bool detail)
+		   const struct watching_options *o)
 {
-	struct monitor_options mo = {.tell = on_tell, .detail = detail};
+	struct monitor_options mo = {.tell = on_tell, .tell_ctx = w};
 	char why[512] = "";
 	int status;
 
 	memset(w, 0, sizeof(*w));
 	w->signals = -1;
+	w->screen = o->screen;
+	mo.detail = o->detail || o->screen;
 	status = options_check(w, command, o, &mo.max_overhead);
 	if (status)
 		return status;
@@ -162,8 +169,15 @@ bool watching_over(const struct watching *w)
 
 void watching_end(struct watching *w)
 {
+	size_t i;
+
 	monitor_free(w->monitor);
 	w->monitor = NULL;
+	for (i = 0; i < w->held_count; i++) {
+		err_report("%s", w->held[i]);
+		free(w->held[i]);
+	}
+	w->held_count = 0;
 	if (w->signals >= 0)
 		close(w->signals);
 	w->signals = -1;

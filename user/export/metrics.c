@@ -77,17 +77,26 @@ int metrics_update(struct metrics *m, const struct snapshot *s)
 	if (!err)
 		m->generation++;
 	pthread_mutex_unlock(&m->lock);
+	/* what is old need not lie there until somebody asks for what is new */
+	if (!err && !pthread_mutex_trylock(&m->pages_lock)) {
+		drop_pages(m);
+		pthread_mutex_unlock(&m->pages_lock);
+	}
 	return err;
 }
 
 static struct kept_page *keep(struct page *p)
 {
 	struct kept_page *kept = p->failed ? NULL : malloc(sizeof(*kept));
+	char *trimmed;
 
 	if (!kept) {
 		page_free(p);
 		return NULL;
 	}
+	trimmed = realloc(p->bytes, p->size + 1);
+	if (trimmed)
+		p->bytes = trimmed;
 	kept->page.bytes = p->bytes;
 	kept->page.size = p->size;
 	atomic_init(&kept->users, 1);
@@ -161,20 +170,32 @@ static bool is_current(struct metrics *m)
 	return current;
 }
 
+/* Under pages_lock. Of what is only made to be compressed nothing is kept. */
+static struct kept_page *page_of(struct metrics *m, enum metrics_format format, bool gzip)
+{
+	struct kept_page **plain = &m->pages[format][0], **packed = &m->pages[format][1], *page;
+
+	if (gzip && *packed)
+		return *packed;
+	page = *plain ? *plain : write_page(m, format);
+	if (!gzip || !page)
+		return *plain = page;
+	*packed = compressed(&page->page);
+	if (page != *plain)
+		metrics_page_release(&page->page);
+	return *packed;
+}
+
 int metrics_page(struct metrics *m, enum metrics_format format, bool gzip,
 		 const struct metrics_page **out)
 {
-	struct kept_page **plain = &m->pages[format][0], **packed = &m->pages[format][1], *page;
+	struct kept_page *page;
 
 	*out = NULL;
 	pthread_mutex_lock(&m->pages_lock);
 	if (!is_current(m))
 		drop_pages(m);
-	if (!*plain)
-		*plain = write_page(m, format);
-	if (gzip && *plain && !*packed)
-		*packed = compressed(&(*plain)->page);
-	page = gzip ? *packed : *plain;
+	page = page_of(m, format, gzip);
 	if (page) {
 		atomic_fetch_add(&page->users, 1);
 		*out = &page->page;

@@ -27,9 +27,6 @@ static bool load_all(void *handle, struct mhd *m)
 {
 	return load(handle, "MHD_start_daemon", &m->start_daemon) &&
 	       load(handle, "MHD_stop_daemon", &m->stop_daemon) &&
-	       load(handle, "MHD_get_daemon_info", &m->get_daemon_info) &&
-	       load(handle, "MHD_get_timeout", &m->get_timeout) &&
-	       load(handle, "MHD_run", &m->run) &&
 	       load(handle, "MHD_get_version", &m->get_version) &&
 	       load(handle, "MHD_is_feature_supported", &m->is_feature_supported) &&
 	       load(handle, "MHD_lookup_connection_value", &m->lookup_connection_value) &&

@@ -15,9 +15,6 @@
 struct mhd {
 	__typeof__(&MHD_start_daemon) start_daemon;
 	__typeof__(&MHD_stop_daemon) stop_daemon;
-	__typeof__(&MHD_get_daemon_info) get_daemon_info;
-	__typeof__(&MHD_get_timeout) get_timeout;
-	__typeof__(&MHD_run) run;
 	__typeof__(&MHD_get_version) get_version;
 	__typeof__(&MHD_is_feature_supported) is_feature_supported;
 	__typeof__(&MHD_lookup_connection_value) lookup_connection_value;

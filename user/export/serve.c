@@ -3,14 +3,14 @@
 #include "export/serve.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/capability.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ static void remember(void *cls, const char *format, va_list args)
 {
 	struct serve *s = cls;
 
-	if (s->running)
+	if (atomic_load(&s->started)) /* what it says is of connections */
 		return;
 	vsnprintf(s->log, sizeof(s->log), format, args);
 	s->log[strcspn(s->log, "\n")] = '\0';
@@ -44,8 +44,9 @@ static struct MHD_Daemon *start(struct serve *s, const struct serve_options *o, 
 	if (!s->key)
 		tls[0].option = MHD_OPTION_END;
 	return s->mhd.start_daemon(
-		MHD_USE_EPOLL | MHD_USE_ERROR_LOG | (s->key ? MHD_USE_TLS : 0), 0, NULL, NULL,
-		serve_request, s, MHD_OPTION_EXTERNAL_LOGGER, remember, s,
+		MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG |
+			(s->key ? MHD_USE_TLS : 0),
+		0, NULL, NULL, serve_request, s, MHD_OPTION_EXTERNAL_LOGGER, remember, s,
 		MHD_OPTION_LISTEN_SOCKET, fd,
 		MHD_OPTION_CONNECTION_LIMIT, o->connections ? o->connections : CONNECTIONS,
 		MHD_OPTION_CONNECTION_TIMEOUT, o->timeout_s ? o->timeout_s : TIMEOUT_S,
@@ -53,7 +54,7 @@ static struct MHD_Daemon *start(struct serve *s, const struct serve_options *o, 
 		MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 }
 
-/* Of this thread alone: what it does needs none, and what it reads comes from anybody. */
+/* Of this thread, and of those that it starts. */
 static void drop_rights(void)
 {
 	cap_t none = cap_init();
@@ -66,41 +67,39 @@ static void drop_rights(void)
 	prctl(PR_SET_NAME, "gbpf-http", 0, 0, 0);
 }
 
-static void *serve_thread(void *arg)
+struct starter {
+	struct serve *serve;
+	const struct serve_options *options;
+	int fd;
+};
+
+static void *start_without_rights(void *arg)
 {
-	struct serve *s = arg;
-	const union MHD_DaemonInfo *info =
-		s->mhd.get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-	struct pollfd fds[] = {
-		{ .fd = s->stop_fd, .events = POLLIN },
-		{ .fd = info ? info->epoll_fd : -1, .events = POLLIN },
-	};
+	struct starter *st = arg;
 
 	drop_rights();
-	for (;;) {
-		MHD_UNSIGNED_LONG_LONG left;
-		int timeout = -1;
-
-		if (s->mhd.get_timeout(s->daemon, &left) == MHD_YES)
-			timeout = left > 1000 ? 1000 : (int)left;
-		poll(fds, 2, timeout);
-		if (fds[0].revents)
-			return NULL;
-		s->mhd.run(s->daemon);
-	}
+	st->serve->daemon = start(st->serve, st->options, st->fd);
+	atomic_store(&st->serve->started, true);
+	return NULL;
 }
 
-/* Signals are for the program's other threads. */
-static int start_thread(struct serve *s)
+/*
+ * libmicrohttpd's thread has the rights and blocks the signals that the thread that
+ * starts it does: so one without any right, and with all signals blocked, starts it.
+ * Signals are for the program's other threads.
+ */
+static int start_thread(struct serve *s, const struct serve_options *o, int fd)
 {
+	struct starter st = { s, o, fd };
 	sigset_t all, before;
+	pthread_t thread;
 	int err;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	s->running = true;
-	err = pthread_create(&s->thread, NULL, serve_thread, s);
-	s->running = !err;
+	err = pthread_create(&thread, NULL, start_without_rights, &st);
+	if (!err)
+		pthread_join(thread, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -err;
 }
@@ -143,20 +142,21 @@ static int start_daemon(struct serve *s, const struct serve_options *o, char *wh
 	if (fd < 0)
 		return fd;
 	serve_make_url(&got, s->key != NULL, s->url, sizeof(s->url));
-	s->daemon = start(s, o, fd); /* closes fd when it stops */
-	if (!s->daemon) {
+	err = start_thread(s, o, fd);
+	if (err) {
 		close(fd);
+		snprintf(why, size, "cannot start a thread: %s", strerror(-err));
+		return err;
+	}
+	if (!s->daemon) { /* which has closed fd */
 		snprintf(why, size, "cannot serve %s: %s", s->url,
 			 s->log[0] ? s->log : "libmicrohttpd does not say why");
 		return -EINVAL;
 	}
-	err = start_thread(s);
-	if (err)
-		snprintf(why, size, "cannot start a thread: %s", strerror(-err));
-	else if (!s->key && !s->auth && !serve_is_loopback(&got))
+	if (!s->key && !s->auth && !serve_is_loopback(&got))
 		snprintf(why, size, "%s can be read by whoever reaches this machine: neither a "
 			 "certificate nor a password file was given", s->url);
-	return err;
+	return 0;
 }
 
 int serve_new(struct serve **out, const struct serve_options *o, struct metrics *m, char *why,
@@ -168,17 +168,12 @@ int serve_new(struct serve **out, const struct serve_options *o, struct metrics 
 	snprintf(why, size, "%s", s ? "" : "out of memory");
 	if (s) {
 		s->metrics = m;
-		s->stop_fd = -1;
 		err = mhd_load(&s->mhd, o->library, why, size);
 	}
 	if (!err)
 		err = read_files(s, o, why, size);
 	if (!err)
 		err = check_features(s, why, size);
-	if (!err && (s->stop_fd = eventfd(0, EFD_CLOEXEC)) < 0) {
-		err = -errno;
-		snprintf(why, size, "cannot make an eventfd: %s", strerror(errno));
-	}
 	if (!err)
 		err = start_daemon(s, o, why, size);
 	if (!err)
@@ -195,14 +190,6 @@ const char *serve_url(const struct serve *s)
 
 void serve_stop(struct serve *s)
 {
-	static const uint64_t one = 1;
-
-	if (s->running) {
-		while (write(s->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-			;
-		pthread_join(s->thread, NULL);
-		s->running = false;
-	}
 	if (s->daemon)
 		s->mhd.stop_daemon(s->daemon);
 	s->daemon = NULL;
@@ -213,8 +200,6 @@ void serve_free(struct serve *s)
 	if (!s)
 		return;
 	serve_stop(s);
-	if (s->stop_fd >= 0)
-		close(s->stop_fd);
 	serve_auth_free(s->auth);
 	if (s->key)
 		explicit_bzero(s->key, strlen(s->key));

@@ -114,9 +114,10 @@ int serve_auth_read(struct serve_auth **out, const char *path, char *why, size_t
 	unsigned number = 0;
 	int err = -ENOMEM;
 
-	snprintf(why, size, "out of memory");
 	if (a)
 		a->text = serve_read_file(path, true, why, size, &err);
+	else
+		snprintf(why, size, "out of memory");
 	if (!a || !a->text) {
 		serve_auth_free(a);
 		return err;

@@ -2,7 +2,7 @@
 #ifndef GBPF_EXPORT_SERVE_PRIVATE_H
 #define GBPF_EXPORT_SERVE_PRIVATE_H
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 
 #include "export/mhd.h"
@@ -16,14 +16,12 @@ struct serve {
 	struct serve_auth *auth; /* NULL: anybody */
 	struct MHD_Daemon *daemon;
 	char *cert, *key;
-	int stop_fd; /* eventfd; -1: none */
-	pthread_t thread;
-	bool running;
+	atomic_bool started;
 	char log[256]; /* what libmicrohttpd said last while it started */
 	char url[96];
 };
 
-/* Answers one request (http.c). cls is the struct serve. */
+/* Answers one request. cls is the struct serve. */
 enum MHD_Result serve_request(void *cls, struct MHD_Connection *c, const char *url,
 			      const char *method, const char *version, const char *upload,
 			      size_t *upload_size, void **request);

@@ -120,9 +120,11 @@ static void put_double(struct page *p, double v)
 		put_uint(p, (uint64_t)v);
 		return;
 	}
-	snprintf(text, sizeof(text), "%.15g", v);
-	if (strtod(text, NULL) != v)
-		snprintf(text, sizeof(text), "%.17g", v);
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
 	page_string(p, text);
 }
 
@@ -163,7 +165,7 @@ static void sample(struct text *t, const struct family *f, const char *suffix, c
 	if (some || more) {
 		page_add(p, "{", 1);
 		page_string(p, some ? labels : "");
-		if (more) {
+		if (more && value) {
 			page_string(p, some ? "," : "");
 			page_string(p, more);
 			page_add(p, "=\"", 2);

@@ -273,6 +273,7 @@ static void sample_finish(struct gpus *g, struct device *d, struct gpu_sample *s
 	d->round = g->round;
 	s->time_ns = now;
 	s->index = d->index;
+	s->has |= d->listens ? GPU_HAS_XID : 0;
 	s->xid_count = d->xid_count;
 	s->xid_last = d->xid_last;
 	gpm_read(&g->nvml, &d->gpm, d->handle, &g->metrics, now, s);

@@ -24,6 +24,7 @@ enum gpu_has {
 	GPU_HAS_ENERGY = 1u << 8,
 	GPU_HAS_GPM = 1u << 9,	  /* the gpm_ fields (Hopper and later) */
 	GPU_HAS_PROCESSES = 1u << 10,
+	GPU_HAS_XID = 1u << 11,	  /* errors are told; of MIG instances only through the device */
 };
 
 #define GPU_PROCESSES 64 /* of one device that are listed; more are counted */

@@ -26,6 +26,7 @@ struct gpu_sampler {
 	bool ended;		   /* the thread has, or will not touch this any more */
 	bool left;		   /* nobody waits for it: it frees this itself */
 	struct gpu_samples latest;
+	uint64_t turns; /* that the thread took, also where there was no driver to ask */
 	int64_t latest_at, begun; /* last sign of life; CLOCK_MONOTONIC ns */
 	struct gpus *gpus;	  /* the thread's own */
 };
@@ -77,6 +78,14 @@ void gpu_samples_free(struct gpu_samples *samples)
 	memset(samples, 0, sizeof(*samples));
 }
 
+/* With the lock held. */
+static void turn_over(struct gpu_sampler *s)
+{
+	s->turns++;
+	s->latest_at = now_ns();
+	pthread_cond_broadcast(&s->told);
+}
+
 static void publish(struct gpu_sampler *s, const struct gpu_sample *items, int count,
 		    const char *trouble)
 {
@@ -85,16 +94,15 @@ static void publish(struct gpu_sampler *s, const struct gpu_sample *items, int c
 		s->latest.count = 0;
 	snprintf(s->latest.trouble, sizeof(s->latest.trouble), "%s", trouble ? trouble : "");
 	s->latest.round++;
-	s->latest_at = now_ns();
-	pthread_cond_broadcast(&s->told);
+	turn_over(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
 /* No round, but no silence of the driver either. */
-static void alive(struct gpu_sampler *s)
+static void no_round(struct gpu_sampler *s)
 {
 	pthread_mutex_lock(&s->lock);
-	s->latest_at = now_ns();
+	turn_over(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -107,7 +115,7 @@ static int64_t round_take(struct gpu_sampler *s, int64_t retry_at)
 
 	if (!s->gpus) {
 		if (now_ns() < retry_at) {
-			alive(s);
+			no_round(s);
 			return retry_at;
 		}
 		err = gpus_new(&s->gpus, why, sizeof(why));
@@ -258,13 +266,13 @@ bool gpu_sampler_now(struct gpu_sampler *s, int64_t ns)
 	bool came;
 
 	pthread_mutex_lock(&s->lock);
-	before = s->latest.round;
+	before = s->turns;
 	s->again = true;
 	pthread_cond_signal(&s->wake);
-	while (s->latest.round == before &&
+	while (s->turns == before &&
 	       pthread_cond_timedwait(&s->told, &s->lock, &until) != ETIMEDOUT)
 		;
-	came = s->latest.round != before;
+	came = s->turns != before;
 	pthread_mutex_unlock(&s->lock);
 	return came;
 }

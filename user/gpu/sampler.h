@@ -33,7 +33,10 @@ int gpu_sampler_new(struct gpu_sampler **out, int64_t interval_ns);
 int gpu_sampler_latest(struct gpu_sampler *s, struct gpu_samples *into);
 void gpu_samples_free(struct gpu_samples *samples);
 
-/* Takes a round out of turn and waits for it for at most ns. Whether it came. */
+/*
+ * Takes a round out of turn and waits for it for at most ns. Whether it came, or there
+ * is no driver to wait for.
+ */
 bool gpu_sampler_now(struct gpu_sampler *s, int64_t ns);
 
 /* Lets go of the driver, soon, and looks for it again at least 5 s later (gpus_release()). */

@@ -63,6 +63,8 @@ int session_builder_finish(struct session_builder *b, enum reader_end end, uint6
 		err = builder_pair(b);
 	if (!err)
 		err = builder_cold(b);
+	if (!err)
+		err = builder_gpus(b);
 	if (err)
 		return err;
 	bound_lives(b->s);
@@ -107,5 +109,6 @@ void session_builder_free(struct session_builder *b)
 	map_free(&b->confirmed);
 	map_free(&b->ranges);
 	map_free(&b->unnamed);
+	map_free(&b->gpu_of);
 	free(b);
 }

@@ -97,10 +97,11 @@ struct session_builder {
 	struct map ranges;    /* (epoch, handle) to the first of its names */
 	struct recent_range recent_ranges[RECENT_RANGES]; /* by handle */
 	struct map unnamed;   /* (process, handle) to kernel */
+	struct map gpu_of;    /* id of a GPU in the file to gpus */
 
 	size_t apis_cap, processes_cap, threads_cap, kernels_cap, calls_cap, launches_cap,
 		transfers_cap, polls_cap, images_cap, sites_cap, clocks_cap, infos_cap,
-		windows_cap;
+		windows_cap, gpus_cap, gpu_samples_cap;
 	int64_t first_event, last_event;
 	bool finished;
 };
@@ -109,6 +110,9 @@ struct session_builder {
 int builder_events(struct session_builder *b, const struct record_events *r); /* intake.c */
 int builder_note(struct session_builder *b, const struct record *r);	       /* notes.c */
 uint32_t builder_api(struct session_builder *b, uint16_t id); /* notes.c; NO_INDEX: no memory */
+int builder_gpu(struct session_builder *b, const struct record_gpu *r); /* gpus.c */
+int builder_gpu_sample(struct session_builder *b, const struct record_gpu_sample *r);
+int builder_gpus(struct session_builder *b);
 int builder_processes(struct session_builder *b);	       /* process.c */
 int builder_windows(struct session_builder *b);		       /* windows.c */
 int builder_names(struct session_builder *b);		       /* names.c */

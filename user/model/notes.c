@@ -249,7 +249,10 @@ int builder_note(struct session_builder *b, const struct record *r)
 	case RECORD_LOSS: return note_loss(b, &r->loss);
 	case RECORD_WINDOW: return note_window(b, &r->window);
 	case RECORD_INFO: return note_info(b, &r->info);
-	case RECORD_EVENTS: break;
+	case RECORD_GPU: return builder_gpu(b, &r->gpu);
+	case RECORD_GPU_SAMPLE: return builder_gpu_sample(b, &r->gpu_sample);
+	case RECORD_EVENTS:
+	case RECORD_KINDS: break;
 	}
 	return 0; /* kinds of a newer file: the reader's concern */
 }

@@ -50,6 +50,19 @@ static void free_sources(struct session *s)
 	free(s->apis);
 }
 
+static void free_gpus(struct session *s)
+{
+	for (size_t i = 0; i < s->gpus_count; i++) {
+		free(s->gpus[i].uuid);
+		free(s->gpus[i].name);
+		free(s->gpus[i].pci);
+		free(s->gpus[i].mig_parent);
+		free(s->gpus[i].throttled_by);
+	}
+	free(s->gpus);
+	free(s->gpu_samples);
+}
+
 static void free_subjects(struct session *s)
 {
 	for (size_t i = 0; i < s->processes_count; i++) {
@@ -76,6 +89,7 @@ void session_free(struct session *s)
 		return;
 	free_sources(s);
 	free_subjects(s);
+	free_gpus(s);
 	free(s->windows);
 	free(s->calls);
 	free(s->launches);

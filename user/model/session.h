@@ -108,6 +108,15 @@ struct session_kernel {
 	bool named;
 };
 
+/* A GPU or MIG instance of which there are samples. Strings are NULL where not known. */
+struct session_gpu {
+	uint32_t index; /* NVML's, of the parent for an instance; UINT32_MAX: not known */
+	char *uuid, *name, *pci, *mig_parent;
+	uint32_t first_sample, samples; /* its own, by time, in gpu_samples[] */
+	uint32_t throttle_known, throttled; /* samples that could tell, and that were held back */
+	char *throttled_by; /* "power cap 40.0 %, …" of those that could tell; "none"; NULL */
+};
+
 struct session_quality {
 	uint64_t events;
 	uint64_t losses[8]; /* by enum record_loss_cause */
@@ -144,6 +153,10 @@ struct session {
 	size_t clocks_count;
 	struct record_info *infos;
 	size_t infos_count;
+	struct session_gpu *gpus;
+	size_t gpus_count;
+	struct record_gpu_sample *gpu_samples; /* .gpu: index into gpus; no pids */
+	size_t gpu_samples_count;
 	struct session_quality quality;
 };
 

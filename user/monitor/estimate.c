@@ -5,10 +5,11 @@
 #include "monitor/estimate.h"
 
 #define Z 1.959964	/* 97.5 % of a normal law lie below */
-#define DECAY 0.97	/* what a window counts for, of the one after it */
+#define DECAY 0.985	/* what a window counts for, of the one after it */
 #define RECENT 4	/* windows at least that tell how much they differ now */
 #define MIN_ANCHORS 30	/* in windows, before launches are told by them */
-#define MIN_PER_WINDOW 2 /* of these, in windows with anything in them, on average */
+#define MIN_LAUNCHES 100 /* likewise */
+#define MIN_PER_WINDOW 2 /* anchors in windows with anything in them, on average */
 #define MIN_GAIN 0.7	/* of the mean's variance, before another estimator is preferred */
 #define SPREAD 8	/* windows in a row that are spread over their strata */
 #define MAX_STRATUM INT64_C(1000000000000000) /* ns: days */
@@ -189,23 +190,26 @@ static void residues_take(struct residues *e, const struct rates *r, double rati
  * rest's own launches differ by, in proportion to its anchors (Royall, On finite
  * population sampling theory under certain linear regression models, 1970).
  * False where too few anchors were in windows, because windows shorter than a step
- * make R biased and its variance a matter of luck, or where the windows of this
- * interval contradict the ratio.
+ * make R biased and its variance a matter of luck; where too few launches were, because
+ * the windows that have one would then be those that contradict R; and where the
+ * windows of this interval do contradict it.
  */
 static bool guess_ratio(const struct rates *r, const struct rest *rest, struct guess *g)
 {
-	double c = 0, a = 0, a2 = 0, seen = 0, decay = 1, per_anchor, of_ratio, expected;
+	double c = 0, a = 0, a2 = 0, seen = 0, launches = 0, decay = 1;
+	double per_anchor, of_ratio, expected;
 	struct residues e;
 
 	for (size_t i = 0; i < r->all; i++, decay *= DECAY) {
 		double anchors = r->anchor[i] * r->span[i];
 
+		launches += r->count[i] * r->span[i];
 		c += decay * r->count[i] * r->span[i];
 		a += decay * anchors;
 		a2 += decay * anchors * decay * anchors;
 		seen += anchors;
 	}
-	if (seen < MIN_ANCHORS || rest->anchors <= 0)
+	if (seen < MIN_ANCHORS || launches < MIN_LAUNCHES || rest->anchors <= 0)
 		return false;
 	residues_take(&e, r, c / a);
 	g->df = a * a / a2 - 1;
@@ -309,7 +313,7 @@ static struct estimate estimate(const struct series *s, const struct interval_fa
 	double seen = positive(f->seen), low, high;
 	struct estimate e = {0};
 	struct guess best, other;
-	struct rates r;
+	struct rates r = {0};
 	struct rest rest;
 
 	rates_take(&r, s, f->windows);

@@ -23,6 +23,10 @@
  * - Placement must give every moment the same chance. A window that always ends
  *   within its stratum covers the stratum's ends less, and a job locked to the strata
  *   is then told up to half too low: let windows reach beyond (window_offset()).
+ * - Lengths that follow what was seen need both: strata whose place does not depend on
+ *   it, and stands_for. Weighed by length, windows four times longer where nothing
+ *   happens tell 40 % too little of bursts; with stands_for but a gap counted from the
+ *   end of the window before, still 18 % of a job whose period is the spacing.
  * - Where probes slow launching by 20 % that no waiting absorbs, and windows are not
  *   much shorter than the job's period, the mean is up to 4 % too high: windows that
  *   meet more launches cover less of the job. 2 % where they are a fifth of it.
@@ -48,7 +52,7 @@
 /* One window, in which probes were there from begin to begin + length. */
 struct window_count {
 	int64_t length; /* ns */
-	int64_t lost;	/* of these, ns the busiest thread spent on our probes and would not have waited */
+	int64_t lost;	/* of these, ns the busiest thread spent on our probes, not in waiting */
 	double count;	/* of what is estimated */
 	double anchor;	/* of the anchor; 0 where there is none */
 	/*

@@ -208,13 +208,25 @@ int find_notices(struct monitor *m)
 	return n < 0 ? n : 0;
 }
 
+static int on_any_mapping(const struct mapping *map, void *ctx)
+{
+	return image_hint(map->path) != HINT_NONE;
+}
+
+/* One that only looked into a library, or has become another program, is none of ours. */
+static bool uses_nothing(const struct mon_process *p)
+{
+	return !p->apis_count && !maps_each(p->pid, on_any_mapping, NULL);
+}
+
 /* Ends and beginnings of which the notice was lost. */
 int find_sweep(struct monitor *m)
 {
 	size_t i;
 
 	for (i = 0; i < m->processes_count; i++)
-		if (process_start(m->processes[i]->pid) != m->processes[i]->start)
+		if (process_start(m->processes[i]->pid) != m->processes[i]->start ||
+		    uses_nothing(m->processes[i]))
 			m->processes[i]->ended = true;
 	if (!m->lost_notices || !all_wanted(m))
 		return 0;

@@ -7,6 +7,7 @@
 #include "monitor/private.h"
 #include "probe/catalogue.h"
 
+#define RAMP_MAX_NS 30e6
 #define SHORTEST_NS 20000000LL /* a rate over less says little */
 
 static uint64_t load(const __u64 *at)
@@ -192,9 +193,33 @@ static uint64_t steady_calls(const struct mon_process *p)
 	return sum;
 }
 
-void harvest_window_begin(struct monitor *m, const struct mon_image *item)
+/*
+ * Time for which probes cost the thread besides its last window: attaching one
+ * after the other, and taking them away. ns, -1 where that window says nothing.
+ */
+static double ramp_of(const struct mon_thread *t, const struct mon_image *item)
+{
+	double spent = (double)(t->now.spent[1] - t->opened.spent[1]), ns;
+
+	if (t->window_rate < 0.3 * item->peak || t->window_rate <= 0)
+		return -1;
+	ns = spent / t->window_rate - (double)item->last_length;
+	return ns > 0 ? ns : 0;
+}
+
+static void ramp_learn(struct mon_image *item, double ramp)
+{
+	if (ramp < 0)
+		return;
+	if (ramp > RAMP_MAX_NS)
+		ramp = RAMP_MAX_NS;
+	item->ramp_ns = 0.8 * item->ramp_ns + 0.2 * ramp;
+}
+
+void harvest_window_begin(struct monitor *m, struct mon_image *item)
 {
 	int64_t now = mon_now();
+	double ramp = -1, one;
 	size_t i, k;
 
 	for (i = 0; i < m->processes_count; i++) {
@@ -206,10 +231,13 @@ void harvest_window_begin(struct monitor *m, const struct mon_image *item)
 			struct mon_thread *t = p->threads[k];
 
 			thread_read(m, t->slot, now, &t->now);
+			one = ramp_of(t, item);
+			ramp = one > ramp ? one : ramp;
 			t->opened = t->now;
 		}
 		p->window_calls = steady_calls(p);
 	}
+	ramp_learn(item, ramp);
 }
 
 /* A quantity of a window into its series, which is made when it is first needed. */
@@ -251,6 +279,7 @@ static void threads_window(struct mon_process *p, int64_t length, int64_t *lost)
 		uint64_t waited = b->time[0][1] + b->time[1][1] - a->time[0][1] - a->time[1][1];
 		double rate = (double)(b->spent[1] - a->spent[1]) / (double)length;
 
+		t->window_rate = rate;
 		if (rate > t->hot_peak)
 			t->hot_peak = rate;
 		if (spent > most) {

@@ -54,6 +54,7 @@ struct mon_thread {
 	struct thread_read begin, opened, now; /* of the interval, of the window; latest */
 	struct series *share[2];     /* dispatch and waits, of windows; NULL until there was one */
 	uint64_t seen[2];	     /* ns in windows of this interval */
+	double window_rate;	     /* share of its time that probes took in the last window */
 	double hot_peak;	     /* share of its time that probes take while a window is open */
 };
 
@@ -98,11 +99,13 @@ struct mon_image {
 	int64_t opened;
 	int64_t period;	    /* mean time from one window to the next, ns */
 	int64_t length;	    /* of a window */
+	int64_t last_length; /* of the last one, as it was */
 	double peak;	    /* share of the worst thread's time probes take while it is open */
 	double ramp_ns;	    /* time that probes cost before and after a window */
 	int64_t covered;    /* of this interval */
 	size_t windows;
-	int64_t calm;	    /* since when all of it would fit the budget; 0: it would not */
+	int64_t calm;	    /* since when some of it would fit the budget; 0: none would */
+	bool settled;	    /* what is probed in windows was chosen by what was seen */
 };
 
 struct monitor {
@@ -162,7 +165,7 @@ void processes_usage(struct monitor *m); /* CPU and I/O of their trees, quotas *
 
 /* harvest.c: tables → processes */
 int harvest(struct monitor *m); /* everything, from the keys on */
-void harvest_window_begin(struct monitor *m, const struct mon_image *item);
+void harvest_window_begin(struct monitor *m, struct mon_image *item);
 void harvest_window_end(struct monitor *m, const struct mon_image *item, int64_t length);
 void harvest_steady(struct monitor *m, int64_t elapsed); /* ns since it was done last */
 void harvest_interval_begin(struct monitor *m);

@@ -15,8 +15,9 @@
 /* Shares of the budget. Together with what a trip lets through they stay below all of it. */
 #define ALL_FITS 0.6	/* everything probed always: up to here */
 #define STEADY_SHARE 0.35 /* what is probed always beside windows */
-#define WINDOW_SHARE 0.5  /* what windows may take of it */
-#define CALM_NS 10000000000LL /* that it has to fit before windows end */
+#define WINDOW_SHARE 0.6  /* what windows may take of it */
+#define CALM_NS 10000000000LL /* that something has to fit before its windows end */
+#define SETTLE_NS 1000000000LL /* the same, for the first time */
 #define LENGTH_MIN 2000000LL
 #define PERIOD_MAX 5000000000LL
 #define OPENS_A_SECOND 10 /* of all files together */
@@ -68,26 +69,22 @@ static size_t loads_of(const struct monitor *m, const struct mon_process *p, str
 
 #define LOADS_MAX 256
 
-/* Marks what does not fit for this process. Whether anything changed. */
-static bool process_plan(const struct monitor *m, const struct mon_process *p, struct image *i,
-			 bool *fits)
+/* Marks what does not fit for this process, dearest first. */
+static void process_need(const struct monitor *m, const struct mon_process *p, struct image *i)
 {
 	struct load loads[LOADS_MAX];
 	double sum, budget = m->options.max_overhead;
 	size_t n = loads_of(m, p, loads, LOADS_MAX, &sum), k;
-	bool changed = false;
 
 	if (sum <= ALL_FITS * budget)
-		return false;
-	*fits = false;
+		return;
 	for (k = 0; k < n && sum > STEADY_SHARE * budget; k++) {
 		struct image_site *site = site_of(i, loads[k].api);
 
 		sum -= loads[k].cost;
-		if (site && !site->hot)
-			site->hot = changed = true;
+		if (site)
+			site->need = true;
 	}
-	return changed;
 }
 
 static bool any_hot(const struct image *i)
@@ -141,6 +138,7 @@ static void item_close(struct monitor *m, struct mon_image *item, int64_t now)
 		length = 1;
 	harvest_window_end(m, item, length);
 	item->covered += length;
+	item->last_length = length;
 	item->known = true;
 	item->windows++;
 	m->windows++;
@@ -188,6 +186,29 @@ static bool item_used(const struct monitor *m, const struct mon_image *item)
 	return false;
 }
 
+/*
+ * What the last window really cost, attaching and detaching included, is paid
+ * back before the next one: then, at the earliest.
+ */
+static int64_t item_paid(const struct monitor *m, const struct mon_image *item)
+{
+	double worst = 0, spent;
+	size_t i, k;
+
+	for (i = 0; i < m->processes_count; i++) {
+		const struct mon_process *p = m->processes[i];
+
+		for (k = 0; p->image == item->image && k < p->threads_count; k++) {
+			const struct mon_thread *t = p->threads[k];
+
+			spent = (double)m->counts.threads[t->slot].spent[1] -
+				(double)t->opened.spent[1];
+			worst = spent > worst ? spent : worst;
+		}
+	}
+	return item->opened + (int64_t)(worst / (WINDOW_SHARE * m->options.max_overhead));
+}
+
 static int item_open(struct monitor *m, struct mon_image *item)
 {
 	int err = image_window_open(item->image, m->probes);
@@ -207,6 +228,8 @@ static int item_open(struct monitor *m, struct mon_image *item)
 
 static int item_step(struct monitor *m, struct mon_image *item, int64_t now)
 {
+	int64_t paid;
+
 	if (now < item->next)
 		return 0;
 	if (item->open) {
@@ -218,6 +241,11 @@ static int item_step(struct monitor *m, struct mon_image *item, int64_t now)
 	if (!item->hot || !rung_windows(m) || m->options.max_overhead <= 0 ||
 	    !item_used(m, item) || closer_waiting(m->closer) > m->items_count) {
 		item->next = now + PERIOD_NS;
+		return 0;
+	}
+	paid = item->known ? item_paid(m, item) : 0;
+	if (paid > now) {
+		item->next = paid + (int64_t)(mon_random(m) * PERIOD_NS / 4);
 		return 0;
 	}
 	return item_open(m, item);
@@ -257,39 +285,52 @@ static void item_measure(const struct monitor *m, struct mon_image *item)
 				item->peak = m->processes[i]->threads[k]->hot_peak;
 }
 
-/* All of it would fit: when that has lasted, windows end. */
-static int item_calm(struct monitor *m, struct mon_image *item, bool fits, int64_t now)
+/* Windows for what needs them, and for nothing else. */
+static int item_follow_need(struct monitor *m, struct mon_image *item, int64_t now)
 {
+	struct image *i = item->image;
 	size_t k;
 
-	if (!fits || !item->hot)
-		item->calm = 0;
-	else if (!item->calm)
-		item->calm = now;
-	if (!item->calm || now - item->calm < CALM_NS || item->open || !item->windows)
-		return 0;
-	for (k = 0; k < item->image->sites_count; k++)
-		item->image->sites[k].hot = false;
+	if (item->open)
+		item_close(m, item, now);
+	for (k = 0; k < i->sites_count; k++)
+		i->sites[k].hot = i->sites[k].need;
 	item->calm = 0;
+	item->settled = true;
 	return item_replan(m, item);
 }
 
 static int item_plan(struct monitor *m, struct mon_image *item, int64_t now)
 {
-	bool changed = false, fits = m->options.max_overhead > 0;
+	struct image *image = item->image;
+	bool more = false, less = false;
 	size_t i;
 
+	for (i = 0; i < image->sites_count; i++)
+		image->sites[i].need = m->options.max_overhead <= 0;
 	for (i = 0; i < m->processes_count; i++)
-		if (m->processes[i]->image == item->image)
-			changed |= process_plan(m, m->processes[i], item->image, &fits);
+		if (m->processes[i]->image == image)
+			process_need(m, m->processes[i], image);
+	for (i = 0; i < image->sites_count; i++) {
+		if (image->sites[i].state == SITE_NOT_HOOKED)
+			continue;
+		more |= image->sites[i].need && !image->sites[i].hot;
+		less |= !image->sites[i].need && image->sites[i].hot;
+	}
 	item_measure(m, item);
-	if (!rung_windows(m))
-		return changed ? item_replan(m, item) : 0;
-	if (changed && item->open)
-		item_close(m, item, now);
-	if (changed)
-		return item_replan(m, item);
-	return item_calm(m, item, fits, now);
+	/* what was needed a moment ago is kept: attaching and detaching are not free */
+	if (more)
+		for (i = 0; i < image->sites_count; i++)
+			image->sites[i].need |= image->sites[i].hot;
+	if (more)
+		return item_follow_need(m, item, now);
+	if (!less || !rung_windows(m) || !item->known || !item_used(m, item))
+		item->calm = 0;
+	else if (!item->calm)
+		item->calm = now;
+	if (!item->calm || now - item->calm < (item->settled ? CALM_NS : SETTLE_NS))
+		return 0;
+	return item_follow_need(m, item, now);
 }
 
 int windows_plan(struct monitor *m, int64_t now)

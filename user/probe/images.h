@@ -31,6 +31,7 @@ struct image_site {
 	uint64_t offset;  /* in the file, where the probe is */
 	const char *reason; /* static text; "" if hooked */
 	bool hot;	    /* hooked in windows only (image_links.c) */
+	bool need;	    /* would have to be: for whoever plans */
 };
 
 struct image {

@@ -45,6 +45,21 @@ static const struct field fields[META_KINDS][META_FIELDS_MAX] = {
 	[RECORD_LOSS] = {F(TIME, loss.ts), F(32, loss.cause), F(64, loss.count)},
 	[RECORD_WINDOW] = {F(TIME, window.begin), F(TIME, window.end)},
 	[RECORD_INFO] = {F(STRING, info.key), F(STRING, info.value)},
+	[RECORD_GPU] = {F(32, gpu.id), F(32, gpu.index), F(STRING, gpu.uuid), F(STRING, gpu.name),
+			F(STRING, gpu.pci), F(STRING, gpu.mig_parent)},
+	[RECORD_GPU_SAMPLE] = {F(TIME, gpu_sample.ts), F(32, gpu_sample.gpu),
+			       F(32, gpu_sample.has), F(32, gpu_sample.clock_sm_mhz),
+			       F(32, gpu_sample.clock_memory_mhz), F(32, gpu_sample.power_mw),
+			       F(32, gpu_sample.power_limit_mw),
+			       F(32, gpu_sample.temperature_c), F(64, gpu_sample.throttle),
+			       F(32, gpu_sample.utilisation_pct),
+			       F(32, gpu_sample.memory_utilisation_pct),
+			       F(64, gpu_sample.memory_used), F(64, gpu_sample.memory_total),
+			       F(64, gpu_sample.energy_mj), F(32, gpu_sample.gpm_sm),
+			       F(32, gpu_sample.gpm_occupancy), F(32, gpu_sample.gpm_tensor),
+			       F(32, gpu_sample.gpm_dram), F(64, gpu_sample.xid_count),
+			       F(32, gpu_sample.xid_last), F(32, gpu_sample.processes),
+			       F(STRING, gpu_sample.pids)},
 };
 
 bool meta_known(unsigned int kind)

@@ -12,8 +12,8 @@
 #include "record/columns.h"
 #include "record/record.h"
 
-#define META_KINDS (RECORD_INFO + 1)
-#define META_FIELDS_MAX 13
+#define META_KINDS RECORD_KINDS
+#define META_FIELDS_MAX 22
 #define META_STRING_MAX 65535u /* bytes without the NUL; longer ones are cut */
 #define META_NAME_MAX 8191u    /* the same, for a kernel's name */
 #define META_BATCH_RECORDS 512u

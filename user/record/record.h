@@ -24,6 +24,9 @@ enum record_kind {
 	RECORD_LOSS = 9,
 	RECORD_WINDOW = 10,
 	RECORD_INFO = 11,
+	RECORD_GPU = 12,
+	RECORD_GPU_SAMPLE = 13,
+	RECORD_KINDS, /* one more than the last */
 };
 
 struct record_events {
@@ -133,6 +136,33 @@ struct record_info {
 	const char *key, *value;
 };
 
+/* A GPU, or a MIG instance of one, that samples refer to. */
+struct record_gpu {
+	uint32_t id;	/* in this file */
+	uint32_t index; /* NVML's; of the parent for an instance */
+	const char *uuid, *name, *pci;
+	const char *mig_parent; /* UUID of the GPU that this is an instance of; "" otherwise */
+};
+
+/* What NVML said of one of them at ts. Of the device, whoever uses it. */
+struct record_gpu_sample {
+	int64_t ts;
+	uint32_t gpu; /* record_gpu.id */
+	uint32_t has; /* enum gpu_has of gpu/gpu.h: which of the numbers are known */
+	uint32_t clock_sm_mhz, clock_memory_mhz;
+	uint32_t power_mw, power_limit_mw;
+	uint32_t temperature_c;
+	uint64_t throttle; /* bits of nvmlClocksEventReasons */
+	uint32_t utilisation_pct, memory_utilisation_pct;
+	uint64_t memory_used, memory_total; /* bytes */
+	uint64_t energy_mj;		    /* since the driver was loaded */
+	uint32_t gpm_sm, gpm_occupancy, gpm_tensor, gpm_dram; /* 1/1000 % */
+	uint64_t xid_count; /* errors since the recording began */
+	uint32_t xid_last;  /* number of the last one, 0: none */
+	uint32_t processes; /* that use it */
+	const char *pids;   /* of them, as far as listed: decimal, separated by commas */
+};
+
 struct record {
 	enum record_kind kind;
 	union {
@@ -147,6 +177,8 @@ struct record {
 		struct record_loss loss;
 		struct record_window window;
 		struct record_info info;
+		struct record_gpu gpu;
+		struct record_gpu_sample gpu_sample;
 	};
 };
 

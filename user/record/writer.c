@@ -42,6 +42,7 @@ struct writer {
 static const enum record_kind meta_order[] = {
 	RECORD_INFO,	RECORD_CLOCK,  RECORD_WINDOW, RECORD_API,  RECORD_IMAGE,
 	RECORD_SITE,	RECORD_PROCESS, RECORD_THREAD, RECORD_NAME, RECORD_LOSS,
+	RECORD_GPU,	RECORD_GPU_SAMPLE,
 };
 
 #define META_ORDER (sizeof(meta_order) / sizeof(meta_order[0]))

@@ -15,7 +15,7 @@ const char *const report_timeunit_words[] = { "auto", "ns", "us", "ms", "s", NUL
 
 static const struct view *const views[] = {
 	&view_summary, &view_api,  &view_launch, &view_sync, &view_copy,
-	&view_thread,  &view_cold, &view_open,	 &view_proc,
+	&view_thread,  &view_cold, &view_open,	 &view_proc, &view_gpu,
 };
 #define VIEWS (sizeof(views) / sizeof(views[0]))
 

@@ -6,9 +6,19 @@
 
 #include "model/grow.h"
 
+static void gpu_init(struct row_gpu *g)
+{
+	g->index = g->samples = g->sm_min = g->sm_p50 = g->sm_max = g->memory_clock_p50 = NA;
+	g->power_avg = g->power_max = g->power_limit = g->temperature_max = g->throttled = NA;
+	g->utilisation = g->memory_utilisation = g->memory_used = g->memory_total = NA;
+	g->gpm[0] = g->gpm[1] = g->gpm[2] = g->gpm[3] = NA;
+	g->energy = g->processes = g->xids = g->xid_last = NA;
+}
+
 void row_init(struct row *r)
 {
 	memset(r, 0, sizeof(*r));
+	gpu_init(&r->gpu);
 	r->pid = r->tid = r->ppid = r->uid = r->ns_pid = r->ns_tid = NA;
 	r->total = r->self = r->avg = r->min = r->p50 = r->p90 = r->p99 = r->max = r->stddev = NA;
 	r->first = r->first_at = r->ratio = NA;

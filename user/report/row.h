@@ -11,6 +11,14 @@
 
 #define NA INT64_MIN /* not known; shown as n/a, null or an empty field */
 
+/* Of a GPU; power in mW, energy in mJ. */
+struct row_gpu {
+	const char *uuid, *pci, *mig_parent, *throttled_by;
+	int64_t index, samples, sm_min, sm_p50, sm_max, memory_clock_p50, power_avg, power_max,
+		power_limit, temperature_max, throttled, utilisation, memory_utilisation,
+		memory_used, memory_total, gpm[4], energy, processes, xids, xid_last;
+};
+
 /* Times in ns, sizes in bytes, shares in 1/1000 %, rates in 1/1000 per second. */
 struct row {
 	const char *name, *kernel, *comm, *cmdline, *container, *exe, *library, *kind, *direction,
@@ -32,6 +40,7 @@ struct row {
 	/* of the statistics: how many calls had a time, and how many a time of their own */
 	uint64_t timed, samples;
 	uint64_t entries, entered; /* of calls[]: all, and those without a return probe */
+	struct row_gpu gpu;
 	int64_t first_call; /* index into calls: where the group was met first */
 };
 
@@ -80,7 +89,7 @@ struct view {
 };
 
 extern const struct view view_summary, view_api, view_launch, view_sync, view_copy, view_thread,
-	view_cold, view_open, view_proc;
+	view_cold, view_open, view_proc, view_gpu;
 
 const struct view *view_find(const char *name); /* by name or alias; NULL if there is none */
 const struct column *column_find(const struct view *v, const char *key);
@@ -220,6 +229,7 @@ void fill_api(const struct report_ctx *ctx, const struct call *c, struct row *r)
 void fill_process(const struct session_process *p, struct row *r);
 
 int summary_build(struct report_ctx *c); /* summary.c; 0 or -ENOMEM */
+int gpu_rows(const struct session *s, struct rows *rows); /* view_gpu.c: one a GPU; 0 or -ENOMEM */
 
 /* ---- stats.c ---- */
 

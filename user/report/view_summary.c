@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The lines that matter, and the command to run next. */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "report/row.h"
 #include "util/term.h"
@@ -148,6 +149,45 @@ static void print_gpu(const struct report_ctx *c, FILE *out)
 	      out);
 }
 
+/* What NVML said of one GPU, as far as it did, in a line. */
+static void print_device(const struct report_ctx *c, const struct row *r, FILE *out)
+{
+	const struct row_gpu *g = &r->gpu;
+	char label[32], name[128], n[32];
+
+	if (g->index == NA)
+		snprintf(label, sizeof(label), "GPU");
+	else
+		snprintf(label, sizeof(label), "GPU %" PRId64, g->index);
+	print_label(c, out, label);
+	fputs(text_printable(r->name ? r->name : "no name", name, sizeof(name), 40), out);
+	if (g->sm_p50 != NA)
+		fprintf(out, ", SM clock %" PRId64 " MHz (%" PRId64 " to %" PRId64 ")", g->sm_p50,
+			g->sm_min, g->sm_max);
+	if (g->power_avg != NA)
+		fprintf(out, ", %.0f W", (double)g->power_avg / 1000);
+	if (g->temperature_max != NA)
+		fprintf(out, ", at most %" PRId64 " °C", g->temperature_max);
+	if (g->memory_used != NA)
+		fprintf(out, ", %s used", text_bytes((uint64_t)g->memory_used, n, sizeof(n)));
+	if (g->throttled != NA && g->throttled > 0)
+		fprintf(out, "; held back in %.1f %% of samples: %s", (double)g->throttled / 1000,
+			text_printable(g->throttled_by, name, sizeof(name), 80));
+	if (g->xids != NA && g->xids > 0)
+		fprintf(out, "; %s XID errors", count_text(g->xids, n, sizeof(n)));
+	fputc('\n', out);
+}
+
+static void print_devices(const struct report_ctx *c, FILE *out)
+{
+	struct rows rows = { 0 };
+
+	if (!gpu_rows(c->s, &rows))
+		for (size_t i = 0; i < rows.count; i++)
+			print_device(c, &rows.items[i], out);
+	free(rows.items);
+}
+
 static const char *next_view(const struct row *r)
 {
 	if (r->open_calls)
@@ -186,8 +226,10 @@ static void print_summary(const struct report_ctx *c, FILE *out)
 			if (!c->o->brief)
 				print_tops(c, r, out);
 			print_open(c, r, out);
-			if (!c->o->brief)
+			if (!c->o->brief) {
 				print_gpu(c, out);
+				print_devices(c, out);
+			}
 		}
 		print_next(c, r, out);
 	}

@@ -64,6 +64,7 @@ struct tracer {
 	size_t stubs_count, stubs_next;
 	uint64_t bytes_written, events_written; /* once the file is closed */
 	int error; /* the first failure of the file */
+	struct gpus_recorder *gpus; /* NULL: the GPUs are not asked */
 };
 
 int64_t tracer_now(void);
@@ -109,6 +110,12 @@ int cgroup_level(const char *path, uint32_t *level);
 /* names.c */
 int names_add(struct tracer *t, const struct gbpf_name *n);
 void names_close(struct tracer *t);
+
+/* gpus.c */
+void gpus_start(struct tracer *t);
+int gpus_tick(struct tracer *t);   /* writes what is new; 0 or -errno of the file */
+int gpus_finish(struct tracer *t); /* the same, once more, and stops */
+void gpus_stop(struct tracer *t);  /* lets go of the driver; may be repeated */
 
 /* meta.c */
 int meta_begin(struct tracer *t);

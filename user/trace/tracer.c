@@ -150,6 +150,7 @@ void tracer_free(struct tracer *t)
 	if (!t)
 		return;
 	hold_free(t->hold); /* nobody waits for us any more */
+	gpus_stop(t);
 	images_free(t->images);
 	rings_free(t->rings);
 	watch_free(t->watch);
@@ -219,6 +220,8 @@ int tracer_start(struct tracer *t, int fd, char *why, size_t size)
 		err = tracer_attach(t, why, size);
 	if (!err)
 		err = calibrate(t->probes, &t->cost, between, t);
+	if (!err)
+		gpus_start(t);
 	if (err && !*why)
 		snprintf(why, size, "starting the recording failed: %s", strerror(-err));
 	return err;
@@ -254,6 +257,8 @@ int tracer_step(struct tracer *t, int64_t max_ns, int extra_fd)
 		t->next_tick = tracer_now() + TICK_NS;
 		err = meta_tick(t);
 		if (!err)
+			err = gpus_tick(t);
+		if (!err)
 			err = writer_flush(t->writer);
 	}
 	if (err && !t->error)
@@ -278,6 +283,8 @@ int tracer_stop(struct tracer *t)
 		err = n < 0 ? n : rings_finish(t->rings);
 	if (!err)
 		err = meta_end(t);
+	if (!err)
+		err = gpus_finish(t);
 	t->bytes_written = writer_size(t->writer);
 	t->events_written = writer_written(t->writer);
 	closed = writer_close(t->writer);
