@@ -38,7 +38,12 @@ $(SAN)/tests/unit/%: $(SAN)/obj/tests/unit/%.o $(SAN)/libgbpf.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) -fsanitize=address,undefined $^ -lcmocka $(LDLIBS) -o $@
 
+# Some look for libraries beside them, as $(BUILD)/tests/unit/test_NAME does.
+$(SAN)/sim:
+	$(Q)mkdir -p $(@D)
+	$(Q)ln -sfn ../sim $@
+
 .PHONY: unit-san
-unit-san: $(SAN_BINS)
+unit-san: $(SAN_BINS) | $(SAN)/sim $(SIM_NVML_LIBS)
 
 -include $(LIB_SRCS:%.c=$(SAN)/obj/%.d) $(SAN_BINS:$(SAN)/%=$(SAN)/obj/%.d)

@@ -2,6 +2,7 @@
 /* A child that counts tells whether it runs. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -137,12 +138,20 @@ static void test_who_has_a_tracer_is_left_alone(void **state)
 	end(pid);
 }
 
-/*
- * Who called vfork() is in the kernel until the child ends, and no stop reaches it.
- * [0] counts when it has come back, [1] is what its child waits for, [2] that it is there.
- */
+/* [0] counts when its parent has come back, [1] is what it waits for, [2] that it is there. */
+static int vforked(void *arg)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* should a test fail, it is not for ever */
+	shared[2] = 1;
+	while (!shared[1])
+		;
+	return 0;
+}
+
+/* Who called vfork() is in the kernel until the child ends, and no stop reaches it. */
 static pid_t forker_start(void)
 {
+	static char stack[65536] __attribute__((aligned(16)));
 	pid_t pid;
 
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -150,14 +159,8 @@ static pid_t forker_start(void)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* should a test fail, it is not for ever */
-		if (!vfork()) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			shared[2] = 1;
-			while (!shared[1])
-				;
-			_exit(0);
-		}
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		clone(vforked, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, NULL);
 		for (;;)
 			shared[0]++;
 	}
