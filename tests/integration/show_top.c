@@ -5,8 +5,9 @@
  *
  *   show_top SCENARIO [SORT [FILTER]]
  *
- * After 90 intervals another comes with every byte 'n' on fd 3; 'e' is an interval
- * in which the first process is gone. Prints "ended" when top has closed.
+ * After 90 intervals another comes with every byte 'n' on fd 3, a socket, and is
+ * answered with a byte; 'e' is an interval in which the first process is gone, 'c'
+ * closes. Scenario "waiting" has none at first. Prints "ended" when top has closed.
  */
 #include <math.h>
 #include <poll.h>
@@ -352,6 +353,7 @@ int main(int argc, char **argv)
 	unsigned k = 0;
 
 	signal(SIGTSTP, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	for (uint32_t i = 0; i < 8; i++)
 		set_gpu(&gpus[i], i);
 	if (top_new(&t, &o, why, sizeof(why)) < 0) {
@@ -365,8 +367,12 @@ int main(int argc, char **argv)
 	while (top_step(t, SECOND / 50)) {
 		if (poll(&control, 1, 0) <= 0 || read(control.fd, &byte, 1) != 1)
 			continue;
+		if (byte == 'c')
+			break;
 		make(&s, gpus, scenario, k++, byte == 'e');
 		top_update(t, &s);
+		if (write(control.fd, &byte, 1) != 1)
+			break;
 	}
 	top_close(t);
 	top_close(t);

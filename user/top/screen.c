@@ -142,6 +142,13 @@ static int set_modes(struct screen *s)
 	return tcsetattr(STDIN_FILENO, TCSANOW, &t) < 0 ? -errno : 0;
 }
 
+static bool can_move_cursor(void)
+{
+	const char *address = tigetstr("cup");
+
+	return address && address != (char *)-1;
+}
+
 static int start_curses(struct screen *s, char *why, size_t size)
 {
 	struct sigaction actions[GUARDED];
@@ -154,13 +161,13 @@ static int start_curses(struct screen *s, char *why, size_t size)
 	/* curses has taken those that were at their defaults; they are the caller's. */
 	for (size_t i = 0; i < GUARDED; i++)
 		sigaction(guarded[i], &actions[i], NULL);
-	if (!s->curses) {
+	s->changed = s->curses != NULL;
+	if (!s->curses || !can_move_cursor()) {
 		snprintf(why, size,
 			 "the terminal's type (TERM=%.40s) is not known here or cannot move its "
 			 "cursor: try TERM=xterm or TERM=vt100", type && *type ? type : "");
 		return -ENOENT;
 	}
-	s->changed = true;
 	cbreak();
 	noecho();
 	nonl();
