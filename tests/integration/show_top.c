@@ -348,7 +348,7 @@ int main(int argc, char **argv)
 				.sort = argc > 2 && *argv[2] ? argv[2] : NULL,
 				.filter = argc > 3 ? argv[3] : NULL};
 	struct pollfd control = {.fd = 3, .events = POLLIN};
-	char why[768], byte;
+	char why[768], byte = 0;
 	struct top *t;
 	unsigned k = 0;
 
@@ -364,15 +364,13 @@ int main(int argc, char **argv)
 		make(&s, gpus, scenario, k, false);
 		top_update(t, &s);
 	}
-	while (top_step(t, SECOND / 50)) {
-		if (poll(&control, 1, 0) <= 0 || read(control.fd, &byte, 1) != 1)
-			continue;
-		if (byte == 'c')
-			break;
-		make(&s, gpus, scenario, k++, byte == 'e');
-		top_update(t, &s);
-		if (write(control.fd, &byte, 1) != 1)
-			break;
+	while (byte != 'c' && top_step(t, SECOND / 50)) {
+		while (poll(&control, 1, 0) > 0 && read(control.fd, &byte, 1) == 1 && byte != 'c') {
+			make(&s, gpus, scenario, k++, byte == 'e');
+			top_update(t, &s);
+			if (write(control.fd, &byte, 1) != 1)
+				break;
+		}
 	}
 	top_close(t);
 	top_close(t);

@@ -341,7 +341,7 @@ static uint32_t special(wint_t key)
 		{KEY_PPAGE, SCREEN_PAGE_UP}, {KEY_NPAGE, SCREEN_PAGE_DOWN},
 		{KEY_HOME, SCREEN_HOME},    {KEY_END, SCREEN_END},
 		{KEY_ENTER, SCREEN_ENTER},  {KEY_BACKSPACE, SCREEN_BACKSPACE},
-		{KEY_BTAB, SCREEN_BACK_TAB},
+		{KEY_BTAB, SCREEN_BACK_TAB}, {KEY_SUSPEND, 'Z' & 0x1f},
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -356,8 +356,11 @@ static uint32_t special(wint_t key)
 uint32_t screen_key(struct screen *s)
 {
 	wint_t key = 0;
-	int kind = s->open ? wget_wch(s->keys, &key) : ERR;
+	int kind;
 
+	do { /* a new size is not told by a key */
+		kind = s->open ? wget_wch(s->keys, &key) : ERR;
+	} while (kind == KEY_CODE_YES && key == KEY_RESIZE);
 	if (kind == ERR)
 		return SCREEN_NONE;
 	if (kind == KEY_CODE_YES)
