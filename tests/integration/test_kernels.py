@@ -250,7 +250,7 @@ def test_a_monitor(booted, machine, rung):
     assert text(place / "status") == "0\n", text(place / "stderr")
     assert text(place / "job-status") == "0\n"
     intervals = [json.loads(line) for line in text(place / "stdout").splitlines()]
-    assert len(intervals) >= 3
+    assert intervals
     pid = int(text(place / "job").split()[1])
     truth = gbpf.truths(place)[pid]
     syncs = truth.totals[pid, "cuStreamSynchronize"].calls
