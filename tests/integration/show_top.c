@@ -5,8 +5,9 @@
  *
  *   show_top SCENARIO [SORT [FILTER]]
  *
- * After 90 intervals another comes with every byte 'n' on fd 3; 'e' is an interval
- * in which the first process is gone. Prints "ended" when top has closed.
+ * After 90 intervals another comes with every byte 'n' on fd 3, a socket, and is
+ * answered with a byte; 'e' is an interval in which the first process is gone, 'c'
+ * closes. Scenario "waiting" has none at first. Prints "ended" when top has closed.
  */
 #include <math.h>
 #include <poll.h>
@@ -347,11 +348,12 @@ int main(int argc, char **argv)
 				.sort = argc > 2 && *argv[2] ? argv[2] : NULL,
 				.filter = argc > 3 ? argv[3] : NULL};
 	struct pollfd control = {.fd = 3, .events = POLLIN};
-	char why[768], byte;
+	char why[768], byte = 0;
 	struct top *t;
 	unsigned k = 0;
 
 	signal(SIGTSTP, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	for (uint32_t i = 0; i < 8; i++)
 		set_gpu(&gpus[i], i);
 	if (top_new(&t, &o, why, sizeof(why)) < 0) {
@@ -362,11 +364,13 @@ int main(int argc, char **argv)
 		make(&s, gpus, scenario, k, false);
 		top_update(t, &s);
 	}
-	while (top_step(t, SECOND / 50)) {
-		if (poll(&control, 1, 0) <= 0 || read(control.fd, &byte, 1) != 1)
-			continue;
-		make(&s, gpus, scenario, k++, byte == 'e');
-		top_update(t, &s);
+	while (byte != 'c' && top_step(t, SECOND / 50)) {
+		while (poll(&control, 1, 0) > 0 && read(control.fd, &byte, 1) == 1 && byte != 'c') {
+			make(&s, gpus, scenario, k++, byte == 'e');
+			top_update(t, &s);
+			if (write(control.fd, &byte, 1) != 1)
+				break;
+		}
 	}
 	top_close(t);
 	top_close(t);

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 
 import confine
@@ -20,6 +21,7 @@ import metrics_doc
 import monitored
 import pytest
 import test_monitoring_files
+import test_serve
 
 pytestmark = pytest.mark.root
 
@@ -200,3 +202,22 @@ def test_it_serves_all_that_is_asked_for(folders):
     # native histograms are in another format; the number of an error comes with the first one
     absent = used - served - {"up"}
     assert absent == {"gbpf_launch_dispatch_seconds", "gbpf_sync_seconds", "gbpf_gpu_last_xid"}
+
+
+def unanswered(api):
+    """Panels of the dashboard to which Prometheus knows nothing to say."""
+    for panel, target in test_monitoring_files.TARGETS:
+        expression = target["expr"].replace("$__rate_interval", "1m")
+        if not test_serve.query(api, re.sub(r"\$\w+", ".*", expression)):
+            yield f"{panel['title']} {target['refId']}"
+
+
+@pytest.mark.long
+def test_prometheus_answers_every_panel(folders, tmp_path):
+    """Of the native histograms of a real run; that of classic ones is the other side of an "or"."""
+    own, other = folders
+    # there was no XID error, and nobody else uses the GPU
+    expected = {"XID errors B", "Processes that share a GPU A"}
+    with deleted_job(other) as job, monitored.quota(job, 0.5), serving(own, job) as (_, url), \
+            test_serve.prometheus(tmp_path, urllib.parse.urlsplit(url).netloc) as api:
+        gbpf.wait_until(lambda: set(unanswered(api)) == expected, timeout=60)

@@ -201,6 +201,7 @@ def test_what_keeps_it_from_the_gpus_is_in_the_file(nvml, tmp_path, line, says):
     done, recording = short(tmp_path)
     check_nothing(done, recording)
     assert len(trouble(recording)) == 1 and says in trouble(recording)[0]
+    assert says in gbpf.gbpf("report", recording, "--view", "gpu_sum").stdout
 
 
 def test_a_library_that_lacks_what_it_needs(nvml, tmp_path, monkeypatch):

@@ -92,6 +92,7 @@ def booted(tmp_path_factory):
             lines = [case[3] for case in machine.cases()]
             lines.append(f"case auto auto {FEW} command --pattern train --iterations 2")
             lines += [f"hold hold-{rung} {rung} cuLaunchKernel" for rung in machine.rungs]
+            lines += [f"monitor monitor-{rung} {rung}" for rung in machine.rungs]
             place = tmp_path_factory.mktemp(name)
             done[name] = None  # a boot that failed is not tried again
             done[name] = vm.boot(place, machine.version, BUILD, programs(), lines,
@@ -152,7 +153,7 @@ def test_doctor_says_the_same(booted, name):
 def test_every_program_loads(booted, name):
     out, _ = booted(name)
     rows = [line.split("\t") for line in text(out / "stacks").splitlines()]
-    assert len(rows) == 9 and all(depths for _, depths in rows), text(out / "stacks.stderr")
+    assert len(rows) == 18 and all(depths for _, depths in rows), text(out / "stacks.stderr")
 
 
 def compared(place, pattern):
@@ -240,3 +241,25 @@ def test_a_library_that_nobody_knew(booted, machine, rung):
     rows = [r for r in gbpf.view(place / "t.gbpf", "api_sum")["rows"]
             if r["name"] == "cuLaunchKernel"]
     assert sum(r["calls"] for r in rows) == 500
+
+
+@pytest.mark.parametrize("machine,rung", [(n, r) for n, m in MACHINES.items() for r in m.rungs])
+def test_a_monitor(booted, machine, rung):
+    """What is always probed is counted exactly; where windows cannot be, launches are n/a."""
+    place = booted(machine)[0] / f"monitor-{rung}"
+    assert text(place / "status") == "0\n", text(place / "stderr")
+    assert text(place / "job-status") == "0\n"
+    intervals = [json.loads(line) for line in text(place / "stdout").splitlines()]
+    assert intervals
+    pid = int(text(place / "job").split()[1])
+    truth = gbpf.truths(place)[pid]
+    syncs = truth.totals[pid, "cuStreamSynchronize"].calls
+    (last,) = [p for p in intervals[-1]["processes"] if p["pid"] == pid]
+    seen = {a["name"]: a["calls_seen"] for a in last["apis"]}
+    assert 0 < seen["cuStreamSynchronize"] <= syncs
+    if rung == "single":
+        assert "cuLaunchKernel" not in seen and last["launches_per_s"] is None
+        assert "launches are not counted" in intervals[-1]["self"]["limit"]
+    else:
+        assert seen["cuLaunchKernel"] > 0 and last["launches_per_s"] > 0
+        assert intervals[-1]["self"]["limit"] is None

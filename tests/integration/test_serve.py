@@ -321,6 +321,37 @@ def test_fifty_at_once():
         assert len(got) == 50 and set(got) == {want}
 
 
+def test_no_page_shows_half_an_update():
+    """In every snapshot all processes and APIs have made the same number of calls."""
+    with serving("-n", 50, "-i", 10) as server:
+        seen = [[], [], []]
+        over = threading.Event()
+
+        def scrape(mine):
+            while not over.is_set():
+                _, body = server.page()
+                counts = {
+                    line.rsplit(b" ", 1)[1] for line in body.split(b"\n")
+                    if line.startswith((b"gbpf_calls_total{", b"gbpf_sync_seconds_count{"))
+                }
+                mine.append(sorted(map(int, counts)))
+
+        threads = [threading.Thread(target=scrape, args=(mine,)) for mine in seen]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(60):
+                server.tell("next")
+            wait_until(lambda: all(mine and mine[-1] == [610] for mine in seen))
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+        for mine in seen:
+            assert all(len(counts) == 1 for counts in mine)
+            assert mine == sorted(mine)
+
+
 def test_slow_readers_hold_nobody_up():
     with serving("-t", 1, "-n", 200, "-i", 20) as server:
         slow = [socket.create_connection((server.host, server.port)) for _ in range(8)]

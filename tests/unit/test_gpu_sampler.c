@@ -153,6 +153,7 @@ static void test_hang(void **state)
 struct status {
 	char name[32];
 	unsigned long long effective, permitted, blocked;
+	int no_new; /* rights by way of setuid programs */
 };
 
 static void status_read(const char *path, struct status *st)
@@ -167,6 +168,7 @@ static void status_read(const char *path, struct status *st)
 		sscanf(line, "CapEff: %llx", &st->effective);
 		sscanf(line, "CapPrm: %llx", &st->permitted);
 		sscanf(line, "SigBlk: %llx", &st->blocked);
+		sscanf(line, "NoNewPrivs: %d", &st->no_new);
 	}
 	fclose(in);
 }
@@ -204,9 +206,11 @@ static void test_no_rights(void **state)
 	status_find(&thread);
 	assert_int_equal(thread.effective, 0);
 	assert_int_equal(thread.permitted, 0);
+	assert_int_equal(thread.no_new, 1);
 	assert_true(thread.blocked & 1ull << (SIGTERM - 1));
 	status_read("/proc/self/status", &after);
 	assert_int_equal(after.effective, before.effective);
+	assert_int_equal(after.no_new, before.no_new);
 	assert_int_equal(after.blocked, before.blocked);
 	gpu_sampler_free(s);
 	gpu_samples_free(&mine);

@@ -167,10 +167,25 @@ bool watching_over(const struct watching *w)
 	return w->interrupted || !monitor_targets_alive(w->monitor);
 }
 
+/* A second Ctrl-C leaves the rest to the kernel. */
+static void signals_back(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 void watching_end(struct watching *w)
 {
+	double seconds = w->monitor ? monitor_detach_s(w->monitor) : 0;
 	size_t i;
 
+	if (seconds > 2)
+		err_report("this kernel takes the probes off one by one: about %.0f s", seconds);
+	signals_back();
 	monitor_free(w->monitor);
 	w->monitor = NULL;
 	for (i = 0; i < w->held_count; i++) {

@@ -52,6 +52,7 @@ static void rights_drop(void)
 	if (none)
 		(void)cap_set_proc(none);
 	cap_free(none);
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
 /* Replaces the samples; 0 or -ENOMEM. */

@@ -20,8 +20,9 @@ struct gpu_samples {
 
 /*
  * Starts the thread, which takes a round every interval_ns, the first at once.
- * It gives up all its capabilities as soon as the driver is open (or could not
- * be), and tries again every 10 s where it could not be. 0 or -errno.
+ * It gives up all its capabilities, and the way back to them, as soon as the driver
+ * is open (or could not be), and tries again every 10 s where it could not be. 0 or
+ * -errno.
  */
 int gpu_sampler_new(struct gpu_sampler **out, int64_t interval_ns);
 

@@ -50,6 +50,7 @@ static int item_add(struct monitor *m, struct image *image)
 		.image = image,
 		.hot = true,
 		.next = mon_now(),
+		.origin = mon_now(),
 		.period = PERIOD_NS,
 		.length = 2000000, /* until it is known how dear it is */
 		.ramp_ns = 3e6,

@@ -197,29 +197,41 @@ static uint64_t steady_calls(const struct mon_process *p)
  * Time for which probes cost the thread besides its last window: attaching one
  * after the other, and taking them away. ns, -1 where that window says nothing.
  */
-static double ramp_of(const struct mon_thread *t, const struct mon_image *item)
+static double ramp_of(const struct mon_thread *t, uint64_t spent, const struct mon_image *item)
 {
-	double spent = (double)(t->now.spent[1] - t->opened.spent[1]), ns;
+	double ns;
 
 	if (t->window_rate < 0.3 * item->peak || t->window_rate <= 0)
 		return -1;
-	ns = spent / t->window_rate - (double)item->last_length;
+	ns = (double)(spent - t->spent_opened) / t->window_rate -
+	     (double)(item->closed - item->first_opened);
 	return ns > 0 ? ns : 0;
 }
 
-static void ramp_learn(struct mon_image *item, double ramp)
+void harvest_ramp(struct monitor *m, struct mon_image *item)
 {
-	if (ramp < 0)
-		return;
-	if (ramp > RAMP_MAX_NS)
-		ramp = RAMP_MAX_NS;
-	item->ramp_ns = 0.8 * item->ramp_ns + 0.2 * ramp;
+	double ramp = -1, one;
+	size_t i, k;
+
+	for (i = 0; i < m->processes_count; i++) {
+		const struct mon_process *p = m->processes[i];
+
+		for (k = 0; process_of(p, item) && k < p->threads_count; k++) {
+			struct mon_thread *t = p->threads[k];
+			uint64_t spent = load(&m->counts.threads[t->slot].spent[1]);
+
+			one = ramp_of(t, spent, item);
+			ramp = one > ramp ? one : ramp;
+			t->spent_opened = spent;
+		}
+	}
+	if (ramp >= 0)
+		item->ramp_ns += 0.2 * ((ramp < RAMP_MAX_NS ? ramp : RAMP_MAX_NS) - item->ramp_ns);
 }
 
-void harvest_window_begin(struct monitor *m, struct mon_image *item)
+void harvest_window_begin(struct monitor *m, const struct mon_image *item)
 {
 	int64_t now = mon_now();
-	double ramp = -1, one;
 	size_t i, k;
 
 	for (i = 0; i < m->processes_count; i++) {
@@ -231,20 +243,16 @@ void harvest_window_begin(struct monitor *m, struct mon_image *item)
 			struct mon_thread *t = p->threads[k];
 
 			thread_read(m, t->slot, now, &t->now);
-			one = ramp_of(t, item);
-			ramp = one > ramp ? one : ramp;
 			t->opened = t->now;
 		}
 		p->window_calls = steady_calls(p);
 	}
-	ramp_learn(item, ramp);
 }
 
 /* A quantity of a window into its series, which is made when it is first needed. */
-static void series_put(struct series **s, double count, double anchor, int64_t length, int64_t lost)
+static void series_put(struct series **s, struct window_count w, double count)
 {
-	struct window_count w = {.length = length, .lost = lost, .count = count, .anchor = anchor};
-
+	w.count = count;
 	if (!*s)
 		*s = calloc(1, sizeof(**s));
 	if (*s) /* without memory for it there is no estimate, which is said as n/a */
@@ -266,45 +274,45 @@ static void quantities_add(const struct mon_api *a, const struct cell_read *from
 	}
 }
 
-static void threads_window(struct mon_process *p, int64_t length, int64_t *lost)
+/* Shares of each thread; in w->lost what the busiest one lost to probes. */
+static void threads_window(struct mon_process *p, struct window_count *w)
 {
+	struct window_count plain = {.length = w->length, .stands_for = w->stands_for};
 	uint64_t most = 0;
-	size_t k, w;
+	size_t k, n;
 
-	*lost = 0;
 	for (k = 0; k < p->threads_count; k++) {
 		struct mon_thread *t = p->threads[k];
 		const struct thread_read *a = &t->opened, *b = &t->now;
 		uint64_t spent = b->spent[0] + b->spent[1] - a->spent[0] - a->spent[1];
 		uint64_t waited = b->time[0][1] + b->time[1][1] - a->time[0][1] - a->time[1][1];
-		double rate = (double)(b->spent[1] - a->spent[1]) / (double)length;
+		double rate = (double)(b->spent[1] - a->spent[1]) / (double)w->length;
 
 		t->window_rate = rate;
 		if (rate > t->hot_peak)
 			t->hot_peak = rate;
 		if (spent > most) {
 			most = spent;
-			*lost = spent > waited ? (int64_t)(spent - waited) : 0;
+			w->lost = spent > waited ? (int64_t)(spent - waited) : 0;
 		}
-		for (w = 0; w < 2; w++) {
-			uint64_t ns = b->time[1][w] - a->time[1][w];
+		for (n = 0; n < 2; n++) {
+			uint64_t ns = b->time[1][n] - a->time[1][n];
 
-			if (!ns && !t->share[w])
+			if (!ns && !t->share[n])
 				continue;
-			series_put(&t->share[w], (double)ns, 0, length, 0);
-			t->seen[w] += ns;
+			series_put(&t->share[n], plain, (double)ns);
+			t->seen[n] += ns;
 		}
 	}
 }
 
-static void process_window(struct monitor *m, struct mon_process *p, int64_t length)
+static void process_window(struct monitor *m, struct mon_process *p, struct window_count w)
 {
-	double anchor = (double)(steady_calls(p) - p->window_calls);
 	uint64_t q[Q_COUNT] = {0};
-	int64_t lost;
 	size_t i;
 
-	threads_window(p, length, &lost);
+	w.anchor = (double)(steady_calls(p) - p->window_calls);
+	threads_window(p, &w);
 	for (i = 0; i < p->apis_count; i++) {
 		struct mon_api *a = p->apis[i];
 		struct cell_read now;
@@ -314,8 +322,8 @@ static void process_window(struct monitor *m, struct mon_process *p, int64_t len
 			continue;
 		cell_read(&m->counts.cells[a->slot], &now);
 		quantities_add(a, &a->last, &now, q);
-		series_put(&a->calls, (double)(now.calls - a->last.calls), anchor, length, lost);
-		rate = (double)(now.calls - a->last.calls) * 1e9 / (double)length;
+		series_put(&a->calls, w, (double)(now.calls - a->last.calls));
+		rate = (double)(now.calls - a->last.calls) * 1e9 / (double)w.length;
 		if (rate > a->peak)
 			a->peak = rate;
 		a->seen += now.calls - a->last.calls;
@@ -324,16 +332,22 @@ static void process_window(struct monitor *m, struct mon_process *p, int64_t len
 	for (i = 0; i < Q_COUNT; i++) {
 		if (!p->series[i] && !q[i])
 			continue;
-		series_put(&p->series[i], (double)q[i], anchor, length, lost);
+		series_put(&p->series[i], w, (double)q[i]);
 		p->sampled[i] += q[i];
 	}
 }
 
-void harvest_window_end(struct monitor *m, const struct mon_image *item, int64_t length)
+void harvest_window_end(struct monitor *m, struct mon_image *item, int64_t length)
 {
+	/* at the end of an interval only a part of the window, and of its stratum, is over */
+	double part = item->open ? (double)length / (double)item->length : 1;
+	struct window_count w = {.length = length};
 	int64_t now = mon_now();
 	size_t i, k;
 
+	part = part < 1 - item->told ? part : 1 - item->told;
+	item->told += part;
+	w.stands_for = (int64_t)(part * (double)item->period);
 	for (i = 0; i < m->processes_count; i++) {
 		struct mon_process *p = m->processes[i];
 
@@ -341,7 +355,7 @@ void harvest_window_end(struct monitor *m, const struct mon_image *item, int64_t
 			continue;
 		for (k = 0; k < p->threads_count; k++)
 			thread_read(m, p->threads[k]->slot, now, &p->threads[k]->now);
-		process_window(m, p, length);
+		process_window(m, p, w);
 	}
 }
 

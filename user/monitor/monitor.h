@@ -41,6 +41,7 @@ const struct snapshot *monitor_snapshot(const struct monitor *m);
 /* One of the processes that were asked for lives still; true where all are watched. */
 bool monitor_targets_alive(const struct monitor *m);
 enum rung monitor_rung(const struct monitor *m);
+double monitor_detach_s(const struct monitor *m); /* how long monitor_free() takes, about */
 /* Lets go of the GPU's driver so that it can be replaced; it is looked for again later. */
 void monitor_release_gpus(struct monitor *m);
 void monitor_free(struct monitor *m); /* NULL is accepted */

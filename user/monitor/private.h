@@ -54,6 +54,7 @@ struct mon_thread {
 	struct thread_read begin, opened, now; /* of the interval, of the window; latest */
 	struct series *share[2];     /* dispatch and waits, of windows; NULL until there was one */
 	uint64_t seen[2];	     /* ns in windows of this interval */
+	uint64_t spent_opened;	     /* by probes of windows, when one opened last */
 	double window_rate;	     /* share of its time that probes took in the last window */
 	double hot_peak;	     /* share of its time that probes take while a window is open */
 };
@@ -96,10 +97,13 @@ struct mon_image {
 	bool open;
 	bool known;	    /* a window was open since the choice was made */
 	int64_t next;	    /* when the next window opens, or this one closes */
-	int64_t opened;
-	int64_t period;	    /* mean time from one window to the next, ns */
+	int64_t first_opened, opened; /* the window; the part of it in this interval */
+	int64_t closed;
+	double told;	    /* how much of the window's stratum was told already */
+	int64_t origin;	    /* of the grid of strata, each of which has one window */
+	uint64_t stratum;   /* the next one's number */
+	int64_t period;	    /* length of a stratum, ns */
 	int64_t length;	    /* of a window */
-	int64_t last_length; /* of the last one, as it was */
 	double peak;	    /* share of the worst thread's time probes take while it is open */
 	double ramp_ns;	    /* time that probes cost before and after a window */
 	int64_t covered;    /* of this interval */
@@ -121,7 +125,7 @@ struct monitor {
 	struct ring_buffer *notices;
 	struct calibration cost;
 	int epoll;
-	uint64_t random;
+	uint64_t seed; /* of where windows are */
 	struct mon_image *items; /* by index of images */
 	size_t items_count;
 	struct mon_process **processes; /* by pid */
@@ -143,7 +147,6 @@ struct monitor {
 int64_t mon_now(void);
 void mon_tell(const struct monitor *m, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-double mon_random(struct monitor *m); /* 0..1 */
 unsigned mon_class(const struct api *api); /* enum gbpf_class, with its flag */
 uint32_t mon_cost(const struct monitor *m, unsigned class); /* ns a call */
 
@@ -165,8 +168,9 @@ void processes_usage(struct monitor *m); /* CPU and I/O of their trees, quotas *
 
 /* harvest.c: tables → processes */
 int harvest(struct monitor *m); /* everything, from the keys on */
-void harvest_window_begin(struct monitor *m, struct mon_image *item);
-void harvest_window_end(struct monitor *m, const struct mon_image *item, int64_t length);
+void harvest_ramp(struct monitor *m, struct mon_image *item); /* before the first part */
+void harvest_window_begin(struct monitor *m, const struct mon_image *item);
+void harvest_window_end(struct monitor *m, struct mon_image *item, int64_t length);
 void harvest_steady(struct monitor *m, int64_t elapsed); /* ns since it was done last */
 void harvest_interval_begin(struct monitor *m);
 void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thread_read *out);
@@ -176,6 +180,7 @@ int windows_step(struct monitor *m, int64_t now);   /* opens and closes what is 
 int64_t windows_next(const struct monitor *m);	    /* when that is */
 int windows_trip(struct monitor *m, uint32_t pid);  /* a thread of it has spent what it may */
 int windows_plan(struct monitor *m, int64_t now);   /* after a harvest */
+void windows_cut(struct monitor *m, int64_t now); /* at the end of an interval */
 void windows_close(struct monitor *m);
 /* Which of its APIs are probed in windows only: after a new one, or another image. */
 void windows_mark(struct mon_process *p);

@@ -19,6 +19,8 @@
 #define CALM_NS 10000000000LL /* that something has to fit before its windows end */
 #define SETTLE_NS 1000000000LL /* the same, for the first time */
 #define LENGTH_MIN 2000000LL
+#define LONGEST_SHARE 0.8 /* of a stratum that a window can be */
+#define GAP_MIN_NS 5000000LL
 #define PERIOD_MAX 5000000000LL
 #define OPENS_A_SECOND 10 /* of all files together */
 
@@ -127,21 +129,43 @@ static int item_replan(struct monitor *m, struct mon_image *item)
 	return 0;
 }
 
-static void item_close(struct monitor *m, struct mon_image *item, int64_t now)
+/* What the window saw, or the part of it that ends now, is told. */
+static void item_tell(struct monitor *m, struct mon_image *item, int64_t now)
 {
 	int64_t length = now - item->opened;
 
-	m->counts.image_state[item->image->slot] &= (uint8_t)~GBPF_IMAGE_OPEN;
-	closer_give(m->closer, image_window_take(item->image));
-	item->open = false;
 	if (length < 1)
 		length = 1;
 	harvest_window_end(m, item, length);
 	item->covered += length;
-	item->last_length = length;
-	item->known = true;
 	item->windows++;
+}
+
+static void item_close(struct monitor *m, struct mon_image *item, int64_t now)
+{
+	m->counts.image_state[item->image->slot] &= (uint8_t)~GBPF_IMAGE_OPEN;
+	closer_give(m->closer, image_window_take(item->image));
+	item->open = false;
+	item_tell(m, item, now);
+	item->closed = now;
+	item->known = true;
 	m->windows++;
+}
+
+/* An interval ends: an open window is told in two parts. */
+void windows_cut(struct monitor *m, int64_t now)
+{
+	size_t i;
+
+	for (i = 0; i < m->items_count; i++) {
+		struct mon_image *item = &m->items[i];
+
+		if (!item->open)
+			continue;
+		item_tell(m, item, now);
+		harvest_window_begin(m, item);
+		item->opened = now;
+	}
 }
 
 /* How long windows are, and how far apart, at the highest rate seen lately. */
@@ -149,31 +173,45 @@ static void item_schedule(const struct monitor *m, struct mon_image *item)
 {
 	double budget = WINDOW_SHARE * m->options.max_overhead, length;
 	int64_t least = (int64_t)(m->items_count * 1000000000ULL / OPENS_A_SECOND);
+	int64_t period = PERIOD_NS > least ? PERIOD_NS : least;
 
-	item->period = PERIOD_NS > least ? PERIOD_NS : least;
 	for (;;) {
-		length = 0.8 * (double)item->period;
+		length = LONGEST_SHARE * (double)period;
 		if (item->peak > 0)
-			length = budget * (double)item->period / item->peak - item->ramp_ns;
-		if (length >= 2 * LENGTH_MIN || item->period >= PERIOD_MAX)
+			length = budget * (double)period / item->peak - item->ramp_ns;
+		if (length >= 2 * LENGTH_MIN || period >= PERIOD_MAX)
 			break;
-		item->period *= 2;
+		period *= 2;
 	}
 	if (!item->known) /* how dear it is shows the first one */
 		length = (double)LENGTH_MIN;
-	if (length > 0.8 * (double)item->period)
-		length = 0.8 * (double)item->period;
+	if (length > LONGEST_SHARE * (double)period)
+		length = LONGEST_SHARE * (double)period;
 	item->length = length > (double)LENGTH_MIN ? (int64_t)length : LENGTH_MIN;
+	if (period == item->period)
+		return;
+	item->period = period; /* another grid */
+	item->origin = mon_now();
+	item->stratum = 0;
 }
 
-/* Random gaps: a fixed one would show a job that has the same period at one phase only. */
+/*
+ * Time is cut into strata, and each holds one window at a random place that does not
+ * depend on what was seen: so every moment of a job has the same chance to be seen.
+ */
 static void item_next(struct monitor *m, struct mon_image *item, int64_t now)
 {
-	double gap;
+	int64_t middle;
 
 	item_schedule(m, item);
-	gap = (double)(item->period - item->length);
-	item->next = now + (int64_t)(gap * (0.5 + mon_random(m)));
+	do {
+		middle = item->origin + (int64_t)item->stratum * item->period +
+			 window_offset(m->seed, item->stratum, item->period);
+		item->stratum++;
+	} while (middle + item->length / 2 < now);
+	item->next = middle - item->length / 2;
+	if (item->next < now + GAP_MIN_NS)
+		item->next = now + GAP_MIN_NS;
 }
 
 static bool item_used(const struct monitor *m, const struct mon_image *item)
@@ -202,11 +240,11 @@ static int64_t item_paid(const struct monitor *m, const struct mon_image *item)
 			const struct mon_thread *t = p->threads[k];
 
 			spent = (double)m->counts.threads[t->slot].spent[1] -
-				(double)t->opened.spent[1];
+				(double)t->spent_opened;
 			worst = spent > worst ? spent : worst;
 		}
 	}
-	return item->opened + (int64_t)(worst / (WINDOW_SHARE * m->options.max_overhead));
+	return item->first_opened + (int64_t)(worst / (WINDOW_SHARE * m->options.max_overhead));
 }
 
 static int item_open(struct monitor *m, struct mon_image *item)
@@ -218,18 +256,18 @@ static int item_open(struct monitor *m, struct mon_image *item)
 		return err == -ENOMEM ? err : 0;
 	}
 	m->counts.mon->period++;
+	harvest_ramp(m, item);
 	harvest_window_begin(m, item);
-	item->opened = mon_now();
+	item->opened = item->first_opened = mon_now();
 	m->counts.image_state[item->image->slot] |= GBPF_IMAGE_OPEN;
 	item->open = true;
+	item->told = 0;
 	item->next = item->opened + item->length;
 	return 0;
 }
 
 static int item_step(struct monitor *m, struct mon_image *item, int64_t now)
 {
-	int64_t paid;
-
 	if (now < item->next)
 		return 0;
 	if (item->open) {
@@ -243,9 +281,8 @@ static int item_step(struct monitor *m, struct mon_image *item, int64_t now)
 		item->next = now + PERIOD_NS;
 		return 0;
 	}
-	paid = item->known ? item_paid(m, item) : 0;
-	if (paid > now) {
-		item->next = paid + (int64_t)(mon_random(m) * PERIOD_NS / 4);
+	if (item->known && item_paid(m, item) > now) {
+		item_next(m, item, now); /* this stratum goes without */
 		return 0;
 	}
 	return item_open(m, item);

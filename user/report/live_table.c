@@ -11,6 +11,9 @@ static const char *rate(struct estimate e, char *buf, size_t size)
 {
 	if (!e.known)
 		snprintf(buf, size, "n/a");
+	else if (!(e.value > 0) && e.high > 0) /* none seen, which is not none */
+		snprintf(buf, size, e.high >= 9999.5 ? "<%.0fk" : "<%.0f",
+			 e.high >= 9999.5 ? e.high / 1000 : e.high);
 	else if (e.value >= 9999.5)
 		snprintf(buf, size, "%.1fk", e.value / 1000);
 	else

@@ -5,6 +5,7 @@
 
 #include "gpu/gpu.h"
 #include "report/row.h"
+#include "util/text.h"
 
 /* Of the samples that know a number: sum and count, least and most. */
 struct spread {
@@ -206,6 +207,17 @@ static const struct column columns_gpu[] = {
 	{ 0 },
 };
 
+/* A table, and what kept NVML from answering, if it was asked and something did. */
+static void print_gpu_table(const struct report_ctx *c, FILE *out)
+{
+	const char *trouble = session_info(c->s, "gpu_trouble");
+	char text[512];
+
+	print_table(c, &view_gpu, out);
+	if (trouble)
+		fprintf(out, "NVML: %s\n", text_printable(trouble, text, sizeof(text), 0));
+}
+
 const struct view view_gpu = {
 	.about = { "gpu_sum", NULL, "each GPU: clocks, power, temperature, what held it back" },
 	.columns = columns_gpu,
@@ -213,4 +225,5 @@ const struct view view_gpu = {
 	.bases = "SM: their clock. Throttled: share of the samples. All is of the whole device, "
 		 "whoever used it, sampled about once a second.",
 	.build = build_gpu,
+	.print = print_gpu_table,
 };

@@ -155,8 +155,6 @@ static void draw_filter_prompt(struct top *t, int row)
 	column += 1 + screen_text(t->screen, row, column + 1, screen_columns(t->screen) - 24,
 				  STYLE_PLAIN, text_printable(t->filter, text, sizeof(text), 0));
 	screen_cursor(t->screen, row, column);
-	screen_text(t->screen, row, column + 3, screen_columns(t->screen), STYLE_DIM,
-		    "Enter keeps it, Esc does not");
 }
 
 static void draw_command(struct top *t, int row)
@@ -209,6 +207,8 @@ static void add_table_keys(struct top *t, struct line *l)
 		snprintf(text, sizeof(text), "Columns: %s", table.sets[v->set].name);
 		add_key(l, "+ -", text);
 	}
+	if (t->view < VIEW_APIS)
+		add_key(l, "g", t->view == VIEW_GPUS ? "Processes" : "GPUs");
 	add_key(l, "p", t->paused ? "Go on" : "Pause");
 }
 
@@ -228,14 +228,21 @@ static void draw_keys(struct top *t, int row)
 		add_key(&l, "Esc", "Back");
 		return;
 	}
+	if (t->filtering) {
+		add_key(&l, "Enter", "Keep");
+		add_key(&l, "Esc", "As before");
+		add_key(&l, "^U", "Clear");
+		add_key(&l, "words", "all of them occur in pid, names, command line");
+		return;
+	}
 	add_key(&l, "h", "Help");
 	add_key(&l, "q", t->view == VIEW_PROCESSES ? "Quit" : "Back");
+	if (t->view >= VIEW_APIS && !t->process)
+		return;
 	if (t->view == VIEW_PROCESSES || t->view == VIEW_APIS)
-		add_key(&l, "Enter", t->view == VIEW_APIS ? "Histogram" : "Details");
+		add_key(&l, "Enter", t->view == VIEW_APIS ? "Histogram" : "Open");
 	if (t->view >= VIEW_APIS)
 		add_key(&l, "Tab", "Next");
-	else
-		add_key(&l, "g", t->view == VIEW_GPUS ? "Processes" : "GPUs");
 	if (t->view == VIEW_PROCESSES)
 		add_key(&l, "/", "Filter");
 	if (t->view == VIEW_HISTOGRAM) {

@@ -82,9 +82,10 @@ static struct cell label(const struct gpu_sample *g, unsigned column)
 		c.style = STYLE_BAD;
 		break;
 	default: /* G_THROTTLE */
-		c.known = g->has & GPU_HAS_THROTTLE;
+		if (!(g->has & GPU_HAS_THROTTLE))
+			return cell_if_known(CELL_NUMBER, -1);
 		gpu_throttle_text(g->throttle, c.own, sizeof(c.own));
-		c.style = c.known && strcmp(c.own, "none") != 0 ? STYLE_WARN : STYLE_PLAIN;
+		c.style = strcmp(c.own, "none") != 0 ? STYLE_WARN : STYLE_PLAIN;
 		break;
 	}
 	return c;

@@ -125,11 +125,12 @@ static void draw_self(struct top *t, int row)
 	struct line l = line_begin(t, row, 1);
 	char text[128], number[32];
 
-	snprintf(text, sizeof(text), "%.2f %% of %g %%", self->overhead_pct, self->budget_pct);
+	snprintf(text, sizeof(text), "%.2f %% (budget %g %%)", self->overhead_pct,
+		 self->budget_pct);
 	line_add(&l, "gbpf costs", self->overhead_pct > self->budget_pct ? STYLE_BAD : STYLE_GOOD,
 		 text);
-	snprintf(text, sizeof(text), "%.1f %% of time", 100 * self->coverage);
-	line_add(&l, "launches probed", STYLE_PLAIN, text);
+	snprintf(text, sizeof(text), "%.1f %%", 100 * self->coverage);
+	line_add(&l, "coverage", STYLE_PLAIN, text);
 	snprintf(text, sizeof(text), "%s", text_count(self->lost, number, sizeof(number)));
 	line_add(&l, "lost", self->lost ? STYLE_BAD : STYLE_PLAIN, text);
 	snprintf(text, sizeof(text), "%.1f %%", self->cpu_pct);
@@ -284,7 +285,7 @@ static int draw_numbers(struct top *t, int row)
 	add_cell(t, &l, "CPU with children", "cpu", " %");
 	add_cell(t, &l, "I/O", "io", "/s");
 	add_cell(t, &l, "throttled", "throttled", " %");
-	add_cell(t, &l, "launches probed", "covered", " % of time");
+	add_cell(t, &l, "coverage", "covered", " %");
 	add_cell(t, &l, "gbpf costs", "cost", " %");
 	add_sibling(t, &l);
 	return l.row + 1;

@@ -32,6 +32,7 @@ static const char *const reading[] = {
 	"n/a         not known, which is not 0.",
 	"gbpf costs  what the probes take of the worst thread's time, estimated, and",
 	"            what they may take.",
+	"coverage    share of the time in which launches were probed.",
 	"HISTORY     from 0 to the largest value; the newest is at the right.",
 	NULL,
 };

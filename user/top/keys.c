@@ -216,12 +216,6 @@ static bool process_key(struct top *t, uint32_t key)
 	return true;
 }
 
-static void pause_or_go_on(struct top *t)
-{
-	t->paused = !t->paused;
-	t->history_until = history_next(t->history);
-}
-
 static void reverse(struct top *t)
 {
 	struct table_view *v = top_table_view(t);
@@ -258,7 +252,7 @@ static void plain_key(struct top *t, uint32_t key)
 	} else if (key == '+' || key == '=' || key == '-') {
 		next_set(t, key == '-' ? -1 : 1);
 	} else if (key == 'p' || key == SCREEN_F1 + 4) {
-		pause_or_go_on(t);
+		t->paused = !t->paused; /* the next interval shows again */
 	} else if (key == 'g') {
 		show(t, t->view == VIEW_GPUS ? VIEW_PROCESSES : VIEW_GPUS);
 	} else if (key == SCREEN_ENTER) {

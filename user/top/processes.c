@@ -28,7 +28,7 @@ static const struct column columns[COLUMNS] = {
 	[ELSEWHERE] = {"ELSE%", "elsewhere", "time outside CUDA, of the same thread", 8},
 	[HISTORY] = {"HISTORY", "history", "launches/s of the last minutes", 10, 60},
 	[PRESSED] = {"PRESSED/S", "pressed",
-		     "launches over 50 us: the queue to the GPU is suspected to be full", 12},
+		     "launches over 50 us: the GPU's queue may be full", 12},
 	[COPIES] = {"COPIES/S", "copies", "copies and sets of memory", 12},
 	[COPIED] = {"COPIED/S", "copied", "bytes of them", 14},
 	[LIVE] = {"LIVE", "live", "bytes allocated since gbpf saw it first, and not freed", 8},

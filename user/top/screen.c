@@ -142,6 +142,13 @@ static int set_modes(struct screen *s)
 	return tcsetattr(STDIN_FILENO, TCSANOW, &t) < 0 ? -errno : 0;
 }
 
+static bool can_move_cursor(void)
+{
+	const char *address = tigetstr("cup");
+
+	return address && address != (char *)-1;
+}
+
 static int start_curses(struct screen *s, char *why, size_t size)
 {
 	struct sigaction actions[GUARDED];
@@ -154,13 +161,13 @@ static int start_curses(struct screen *s, char *why, size_t size)
 	/* curses has taken those that were at their defaults; they are the caller's. */
 	for (size_t i = 0; i < GUARDED; i++)
 		sigaction(guarded[i], &actions[i], NULL);
-	if (!s->curses) {
+	s->changed = s->curses != NULL;
+	if (!s->curses || !can_move_cursor()) {
 		snprintf(why, size,
 			 "the terminal's type (TERM=%.40s) is not known here or cannot move its "
 			 "cursor: try TERM=xterm or TERM=vt100", type && *type ? type : "");
 		return -ENOENT;
 	}
-	s->changed = true;
 	cbreak();
 	noecho();
 	nonl();
@@ -334,7 +341,7 @@ static uint32_t special(wint_t key)
 		{KEY_PPAGE, SCREEN_PAGE_UP}, {KEY_NPAGE, SCREEN_PAGE_DOWN},
 		{KEY_HOME, SCREEN_HOME},    {KEY_END, SCREEN_END},
 		{KEY_ENTER, SCREEN_ENTER},  {KEY_BACKSPACE, SCREEN_BACKSPACE},
-		{KEY_BTAB, SCREEN_BACK_TAB},
+		{KEY_BTAB, SCREEN_BACK_TAB}, {KEY_SUSPEND, 'Z' & 0x1f},
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -349,8 +356,11 @@ static uint32_t special(wint_t key)
 uint32_t screen_key(struct screen *s)
 {
 	wint_t key = 0;
-	int kind = s->open ? wget_wch(s->keys, &key) : ERR;
+	int kind;
 
+	do { /* a new size is not told by a key */
+		kind = s->open ? wget_wch(s->keys, &key) : ERR;
+	} while (kind == KEY_CODE_YES && key == KEY_RESIZE);
 	if (kind == ERR)
 		return SCREEN_NONE;
 	if (kind == KEY_CODE_YES)

@@ -81,9 +81,38 @@ def verify_sync(check, recording, answer, pid, must):
         check.note("sync", text)
 
 
+SMI = ("uuid", "name", "memory.total", "enforced.power.limit", "clocks.max.sm")
+
+
+def verify_gpus(check, recording):
+    """What gpu_sum says of each GPU is what nvidia-smi says."""
+    if check.setting.simulated:
+        return
+    code, text = check.run("nvidia-smi", "--query-gpu=" + ",".join(SMI),
+                           "--format=csv,noheader,nounits")
+    rows = {r["uuid"]: r for r in recording.report("gpu_sum")["rows"] if not r["mig_parent"]}
+    check.note("gpu_sum", list(rows.values()))
+    if code != 0:
+        check.note("nvidia-smi", text)
+        return
+    for line in text.strip().split("\n"):
+        uuid, name, memory, limit, clock = line.split(", ")
+        row = rows.get(uuid)
+        if not check.expect("the GPU was sampled", row and row["samples"] >= 2, uuid):
+            continue
+        check.expect("GPU's name, memory and power limit as nvidia-smi says",
+                     row["name"] == name and row["memory_total_bytes"] >> 20 == int(memory)
+                     and row["power_limit_w"] == float(limit), f"{line}; {row}")
+        check.expect("GPU's clocks, power and temperature are possible ones",
+                     0 < row["sm_clock_min_mhz"] <= row["sm_clock_max_mhz"] <= int(clock)
+                     and 0 < row["power_avg_w"] <= row["power_max_w"] < 2 * float(limit)
+                     and 0 < row["temperature_max_c"] < 120, row)
+
+
 def log_views(check, recording):
     """The tables as a user sees them, into the log."""
-    for view in ("summary", "api_sum", "cold_sum", "open_sum", "proc_sum", "thread_sum"):
+    for view in ("summary", "api_sum", "cold_sum", "open_sum", "proc_sum", "thread_sum",
+                 "gpu_sum"):
         _, text = check.run(check.setting.gbpf, "report", recording.path, "--view", view,
                             "--top", "12")
         print(f"--- {view}\n{text[:6000]}", flush=True)
@@ -150,6 +179,7 @@ def torch(steps, must_sync=False, late=False):
         check.expect("output equal to the untraced run's",
                      traced.ask("checksum")["checksum"] == output, output)
         check.expect("the job runs on", traced.alive())
+        verify_gpus(check, recording)
         if late:
             log_views(check, recording)
     return run

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What gbpf monitor tells of simulated jobs, interval by interval, against what they did."""
+
+import contextlib
+import json
+import signal
+import time
+
+import gbpf
+import monitored
+import pytest
+from monitored import MS, SECOND, job, monitoring, process_in, truth_of
+
+pytestmark = [pytest.mark.root, pytest.mark.parallel]
+
+# As fast as it goes, with launches that take as long as on a real GPU's machine.
+TIGHT = ["--pattern", "steady", "--duration", 0, "--dispatch-ns", 4500, "--kernel-ns", 0]
+ALWAYS = ["--max-overhead", "100%"]
+
+
+@pytest.fixture
+def memory():
+    with monitored.memory_dir() as path:
+        yield path
+
+
+def test_always_attached_nothing_is_estimated(memory):
+    with job(memory, *TIGHT, "--rate", 5000) as process:
+        with monitoring(process, interval="500ms", options=ALWAYS) as monitor:
+            monitor.wait(4)
+    paired = monitored.pairs(monitor.intervals[1:], truth_of(process))
+    assert len(paired) >= 2
+    for p in paired:
+        assert p.low == p.rate == p.high, p
+        assert abs(p.rate - p.true_rate) * (p.end - p.begin) / SECOND <= 30, p  # 3 ms of them
+        assert monitored.relative(p.p50, p.true_p50) < 0.1, p
+        assert p.told["coverage"] > 0.999
+
+
+def test_inside_a_budget_of_one_percent(memory):
+    with job(memory, *TIGHT) as process:
+        with monitoring(process, options=["--max-overhead", "1%"]) as monitor:
+            monitor.wait(5)
+    paired = monitored.pairs(monitor.intervals[1:], truth_of(process))
+    result = monitored.summary(paired)
+    assert len(paired) >= 3
+    assert sum(p.inside for p in paired) >= len(paired) - 1, result
+    # How near it comes is for the long test, which has the machine to itself.
+    assert result["rate_median"] <= 0.15 and result["p50_median"] <= 0.1, result
+    for interval in monitor.intervals:
+        assert interval["self"]["overhead_pct"] <= 1.0, interval["self"]
+    assert all(p.told["coverage"] < 0.2 for p in paired), "it is not sampled"
+
+
+def test_from_idle_to_full_speed(memory):
+    with job(memory, "--pattern", "idle-jump", "--duration", 0, "--dispatch-ns", 4500,
+             "--kernel-ns", 0) as process:
+        with monitoring(process, options=["--max-overhead", "1%"]) as monitor:
+            monitor.wait(2)
+            process.send_signal(signal.SIGUSR1)
+            monitor.wait(4)
+    truth = truth_of(process)
+    (mark,) = [n for n in truth.notes if n.what == "mark"]
+    jumped = 0
+    for interval in monitor.intervals:
+        begin, end = monitored.span(interval)
+        assert interval["self"]["overhead_pct"] <= 1.0, interval["self"]
+        p = monitored.pair(interval, truth) if begin >= truth.opened else None
+        if p and end <= mark.begin:
+            assert p.rate == 0, p
+        if p and begin >= mark.begin + SECOND:
+            assert p.inside and p.rate > p.true_rate / 2, p
+            jumped += 1
+    assert jumped >= 2
+
+
+def test_a_sync_that_outlasts_intervals(memory):
+    with job(memory, "--pattern", "longsync", "--wait-us", 2_200_000, "--wait", "sleep",
+             "--launches", 10, "--start-delay", 1.5) as process:
+        with monitoring(process, interval="500ms") as monitor:
+            assert monitor.process.wait(timeout=60) == 0, monitor.trouble()
+    truth = truth_of(process)
+    inside = 0
+    for interval in monitor.intervals[1:]:
+        begin, end = monitored.span(interval)
+        told = process_in(interval, process.pid)
+        if not told or told["sync_share"] is None or end > truth.closed:
+            continue  # before its first call, after its last
+        share = truth.between("sync", begin, end, "ns") / (end - begin)
+        inside += share == 1
+        assert told["sync_share"] == pytest.approx(share, abs=0.02), (told, share)
+    assert inside >= 2, "no interval lay inside a sync"
+
+
+KIND = {"poll": "pipe"}  # the others are called as the job calls them
+
+
+def noted(truth, what, begin, end):
+    """The share of this time that the launching thread waited so."""
+    if what == "runnable":  # its notes say how much of them it was without a CPU
+        ns = sum(n.value * 1000 for n in truth.notes if begin <= n.begin and n.end <= end)
+    else:
+        ns = truth.noted(KIND.get(what, what), begin, end, truth.pid)
+    return ns / (end - begin)
+
+
+@pytest.mark.parametrize("whats", [["lock"], ["pipe", "poll", "sleep"], ["disk"], ["running"],
+                                   ["runnable"]])
+def test_what_a_thread_did_between_its_calls(memory, whats):
+    with contextlib.ExitStack() as stack:
+        jobs = {what: stack.enter_context(job(
+            memory, "--pattern", "waits", "--what", what, "--duration", 0, "--work-us", 2000,
+            "--wait-us", 18000, "--kernel-ns", 0, "--dispatch-ns", 10000, name=what))
+            for what in whats}
+        with monitoring(*jobs.values(), options=["--max-overhead", "5%"]) as monitor:
+            monitor.wait(3)
+    for what, process in jobs.items():
+        interval = monitor.intervals[-1]
+        told = process_in(interval, process.pid)
+        (thread,) = [t for t in told["threads"] if t["tid"] == process.pid]
+        share = noted(truth_of(process), what, *monitored.span(interval))
+        waits, kind = thread["wait_share"], KIND.get(what, what)
+        # When its wait is over it may have to wait for a CPU; a part of each write is work.
+        also = {"disk": ("runnable", "running"), "runnable": ()}.get(what, ("runnable",))
+        assert sum(waits[k] for k in (kind, *also)) == pytest.approx(share, abs=0.1), (
+            thread, share)
+        others = [waits[k] for k in waits if k != kind and k not in ("runnable", "running")]
+        assert waits[kind] > max(0.05, *others), thread
+        assert (told["lock_sibling"] or {}).get("comm") == ("sibling" if what == "lock" else None)
+
+
+def test_what_is_rare_is_counted_exactly(memory):
+    with job(memory, "--pattern", "many", "--rate", 150, "--duration", 0, "--fail",
+             "cuMemsetD8Async=1@5") as process:
+        with monitoring(process, options=ALWAYS) as monitor:
+            monitor.wait(3)
+    truth = truth_of(process)
+    for interval in monitor.intervals[1:]:
+        begin, end = monitored.span(interval)
+        told = process_in(interval, process.pid)
+        seconds = (end - begin) / SECOND
+
+        def near(value, group, what="calls", of=told):
+            want = truth.between(group, begin, end, what)
+            one = max(1, want / max(1, truth.between(group, begin, end)))
+            assert abs(of[value] * seconds - want) <= 2 * one, (value, of[value], want)
+
+        near("copies_per_s", "copy")
+        near("copy_bytes_per_s", "copy", "bytes")
+        near("errors_per_s", "set", "errors")
+        near("launches_per_s", "launch")
+    names = {a["name"] for a in process_in(monitor.intervals[-1], process.pid)["apis"]}
+    assert len(names) >= 20, names
+
+
+def test_leaks_grow(memory):
+    with job(memory, "--pattern", "leak", "--rate", 300, "--keep-every", 5, "--duration", 0,
+             "--start-delay", 2.5) as process:
+        with monitoring(process, options=ALWAYS) as monitor:
+            monitor.wait(5)
+    truth = truth_of(process)
+    told = process_in(monitor.intervals[-1], process.pid)
+    live = truth.live(monitored.span(monitor.intervals[-1])[1]) - 1  # one is of the host's memory
+    assert live > 50
+    assert abs(told["live_allocations"] - live) <= 2, told
+    buffers = 512 + 2 * (1 << 20)  # each thread's own three on the device
+    assert abs(told["live_bytes"] - (live - 3) * 4096 - buffers) <= 2 * 4096, told
+
+
+def test_once_is_one_object(memory):
+    with job(memory, *TIGHT) as process:
+        begin = time.monotonic_ns()
+        done = gbpf.gbpf("monitor", "-p", process.pid, "--once", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    interval = json.loads(done.stdout)
+    assert 990 * MS <= interval["window_ns"] <= 1500 * MS
+    assert begin < interval["mono_ns"] <= time.monotonic_ns()
+    assert process_in(interval, process.pid)["command"].startswith(gbpf.JOB)
+
+
+def test_it_ends_with_the_last_process_it_was_asked_for(memory):
+    with job(memory, "--pattern", "steady", "--rate", 2000, "--duration", 2.3) as process:
+        with monitoring(process, options=ALWAYS) as monitor:
+            process.wait(timeout=60)
+            assert monitor.process.wait(timeout=30) == 0, monitor.trouble()
+    assert process.returncode == 0
+    assert monitor.intervals
+
+
+def test_killed_while_attached_it_harms_nobody(memory):
+    with job(memory, *TIGHT, "--rate", 20000, "--sync-every", 10) as process:
+        monitor = monitored.Monitor("-p", process.pid, *ALWAYS)
+        monitor.wait(1)
+        monitor.end(signal.SIGKILL)
+        time.sleep(0.5)
+        assert process.poll() is None
+    assert process.returncode == 0, "its output is not what it must be"

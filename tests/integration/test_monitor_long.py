@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""gbpf monitor over minutes: how good its numbers are, what it costs, what it leaves behind."""
+
+import contextlib
+import subprocess
+import time
+
+import gbpf
+import monitored
+import pytest
+from monitored import SECOND, job, monitoring, truth_of
+
+pytestmark = [pytest.mark.root, pytest.mark.long, pytest.mark.quiet]
+
+MIB = 1 << 20
+FULL_SPEED = ["--duration", 0, "--dispatch-ns", 4500, "--kernel-ns", 0]
+PATTERNS = {
+    "steady": ["--pattern", "steady"],
+    "bursty": ["--pattern", "burst", "--random", 1, "--launches", 300, "--gap-us", 6000],
+    "periodic": ["--pattern", "periodic", "--period-us", 100_000, "--launches", 3000],
+}
+INTERVALS = 200
+
+
+@pytest.fixture
+def memory():
+    with monitored.memory_dir() as path:
+        yield path
+
+
+class Resources:
+    """What a monitor holds at one moment."""
+
+    def __init__(self, monitor):
+        self.resident, self.descriptors = monitor.resident(), monitor.descriptors()
+        self.kernel, self.cpu = monitor.kernel_bytes(), monitor.cpu()
+        self.at = time.monotonic_ns()
+
+    def __repr__(self):
+        return (f"{self.resident / MIB:.1f} MiB resident, {self.kernel / MIB:.1f} MiB in the "
+                f"kernel, {self.descriptors} descriptors")
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_two_hundred_intervals(memory, pattern):
+    with job(memory, *PATTERNS[pattern], *FULL_SPEED, line=300) as process:
+        with monitoring(process, interval="500ms",
+                        options=["--max-overhead", "1%"]) as monitor:
+            monitor.wait(6)
+            before = Resources(monitor)
+            monitor.wait(INTERVALS, timeout=180)
+            after = Resources(monitor)
+    intervals = monitor.intervals[4:]
+    result = monitored.summary(monitored.pairs(intervals, truth_of(process)))
+    windows = sum(i["self"]["windows"] for i in intervals)
+    over = [i["self"]["overhead_pct"] for i in intervals if i["self"]["overhead_pct"] > 1.0]
+    print(f"\n{pattern}: {result}\n{windows} windows; over budget: {over}; {before}; {after}")
+    assert process.returncode == 0, "the job was harmed"
+    assert result["intervals"] >= INTERVALS and result["inside"] >= 0.9, result
+    assert result["rate_median"] <= 0.03 and result["total_error"] <= 0.03, result
+    assert result["p50_median"] <= 0.1 and result["p99_median"] <= 0.2, result
+    assert not over
+    assert after.descriptors <= before.descriptors + 8, (before, after)
+    assert after.resident <= before.resident + 4 * MIB, (before, after)
+
+
+@pytest.mark.timeout(240)
+def test_two_thousand_windows_on_one_job(memory):
+    """Several monitors at once: one alone opens a few windows a second only."""
+    with job(memory, *PATTERNS["steady"], *FULL_SPEED, line=300) as process:
+        with contextlib.ExitStack() as stack:
+            monitors = [stack.enter_context(monitoring(
+                process, options=["--max-overhead", "5%"])) for _ in range(5)]
+            for monitor in monitors:
+                monitor.wait(5)
+            before = [Resources(monitor) for monitor in monitors]
+            end = time.monotonic() + 100
+            while windows_of(monitors) < 2000 and time.monotonic() < end:
+                monitors[0].wait(1)
+            after = [Resources(monitor) for monitor in monitors]
+        assert process.poll() is None
+    print(f"\n{windows_of(monitors)} windows; {before[0]}; {after[0]}")
+    assert windows_of(monitors) >= 2000
+    assert process.returncode == 0, "its output is not what it must be"
+    for one, other in zip(before, after):
+        assert other.descriptors <= one.descriptors + 8, (one, other)
+        assert other.resident <= one.resident + 4 * MIB, (one, other)
+        assert other.kernel <= one.kernel + MIB, (one, other)
+    for monitor in monitors:
+        result = monitored.summary(monitored.pairs(monitor.intervals[5:], truth_of(process)))
+        assert result["rate_median"] <= 0.05, result
+
+
+def windows_of(monitors):
+    return sum(i["self"]["windows"] for m in monitors for i in list(m.intervals))
+
+
+@pytest.mark.parametrize("budget", [1, 5])
+def test_the_measured_slowdown_is_within_the_budget(memory, budget):
+    with job(memory, *PATTERNS["steady"], *FULL_SPEED, line=300) as process:
+        found = monitored.slowdown(process, seconds=1.5, count=9,
+                                   options=["--max-overhead", f"{budget}%"])
+    print(f"\n{budget} %: {found}")
+    assert found.high <= budget / 100 + 0.01, found
+    # The estimate agrees within a factor of 1.5 with something the measurement allows.
+    assert found.low <= 1.5 * found.told and found.told <= 1.5 * found.high, found
+
+
+def throttled_ns(group):
+    fields = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
+    return int(fields.get("throttled_time", 0)) or int(fields.get("throttled_usec", 0)) * 1000
+
+
+def test_a_quota_of_cpu_time(memory):
+    """It looks every few seconds; the share it tells is that of the last of these whiles."""
+    with job(memory, *PATTERNS["steady"], *FULL_SPEED) as process:
+        with monitored.quota(process, 0.3) as group:
+            with monitoring(process, options=["--max-overhead", "5%"]) as monitor:
+                counted = []
+                for _ in range(16):
+                    monitor.wait(1)
+                    counted.append((time.monotonic_ns(), throttled_ns(group)))
+    told = monitored.process_in(monitor.intervals[-1], process.pid)["throttled_share"]
+    true = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(counted, counted[5:])]
+    assert max(true) > 0.1, "nothing kept it from running"
+    assert told is not None
+    assert min(true[5:]) - 0.1 <= told <= max(true[5:]) + 0.1, (told, true)
+
+
+@contextlib.contextmanager
+def churning(count):
+    """A job that starts as many processes, some at a time; it writes nothing down."""
+    process = subprocess.Popen(
+        [gbpf.JOB, "--pattern", "churn", "--parallel", "3", "--iterations", str(count),
+         "--lib", str(gbpf.SIM / "lib")], stdout=subprocess.PIPE, text=True, env=gbpf.sim_env())
+    with process:
+        yield process
+
+
+@pytest.mark.timeout(300)
+def test_thousands_of_processes_that_come_and_go(memory):
+    with contextlib.ExitStack() as stack:
+        churn = stack.enter_context(churning(10000))
+        lasting = stack.enter_context(job(
+            memory, "--pattern", "steady", "--rate", 100, "--children", 6, "--duration", 25,
+            name="lasting", line=60))
+        with monitoring(churn, lasting, options=["--max-overhead", "1%"]) as monitor:
+            monitor.wait(4)
+            early = Resources(monitor)
+            while churn.poll() is None:
+                monitor.wait(1)
+            monitor.wait(1)
+            late = Resources(monitor)
+        assert "output churn 10000 failed 0" in churn.stdout.read()
+    seen = {p["pid"] for i in monitor.intervals for p in i["processes"]}
+    lived = {t.pid for t in monitored.truths_of(lasting)}
+    print(f"\n{len(seen)} processes seen; {early}; {late}")
+    assert len(lived) == 7 and lived <= seen
+    assert len(monitor.intervals[-1]["processes"]) < 50, "the dead are still told of"
+    assert late.descriptors <= early.descriptors + 8, (early, late)
+    assert late.resident <= early.resident + 8 * MIB, (early, late)
+    assert late.kernel <= early.kernel + MIB, (early, late)
+
+
+@pytest.mark.timeout(240)
+def test_two_hundred_processes_with_twenty_functions(memory):
+    with job(memory, "--pattern", "many", "--rate", 2, "--children", 199, "--duration", 45,
+             "--wait", "sleep", "--timeline-bin-us", 10000, line=90) as process:
+        with monitoring(process, options=["--max-overhead", "1%"]) as monitor:
+            monitor.wait(12, timeout=120)
+            before = Resources(monitor)
+            monitor.wait(15)
+            after = Resources(monitor)
+    cpu = (after.cpu - before.cpu) / (after.at - before.at)
+    print(f"\n{cpu:.2%} of a CPU; {after}; {monitor.intervals[-1]['self']}")
+    last = monitor.intervals[-1]
+    assert len(last["processes"]) == 200
+    assert all(len(p["apis"]) >= 20 for p in last["processes"])
+    truths = monitored.truths_of(process)
+    begin, end = monitored.span(last)
+    told = sum(p["launches_per_s"] for p in last["processes"]) * (end - begin) / SECOND
+    true = sum(t.between("launch", begin, end) for t in truths)
+    assert told == pytest.approx(true, rel=0.03)
+    assert cpu <= 0.01
+    assert after.resident <= 64 * MIB and after.kernel <= 64 * MIB
+    assert last["self"]["rss_bytes"] == pytest.approx(after.resident, rel=0.2)
+    assert last["self"]["maps_bytes"] <= 64 * MIB
