@@ -181,10 +181,10 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!make(&m, processes, apis) || metrics_new(&metrics, &mo))
-		return 1;
+		abort();
 	next_interval(&m);
 	if (metrics_update(metrics, &m.s))
-		return 1;
+		abort();
 	err = serve_new(&serve, &o, metrics, why, sizeof(why));
 	if (*why)
 		fprintf(stderr, "%s\n", why);

@@ -243,7 +243,8 @@ static void test_too_many_apis_are_others(void **state)
 	example_update(e);
 	assert_value(e, "gbpf_calls_total{comm=\"job0\",api=\"other\",kind=\"other\"}", "1600");
 	catalogue_display(catalogue_get(SERIES_APIS)->name, name, sizeof(name));
-	snprintf(series, sizeof(series), "gbpf_calls_total{comm=\"job0\",api=\"%s\",kind=\"%s\"}", name,
+	snprintf(series, sizeof(series),
+		 "gbpf_calls_total{comm=\"job0\",api=\"%s\",kind=\"%s\"}", name,
 		 api_kind_name(catalogue_get(SERIES_APIS)->kind));
 	assert_value(e, series, "101");
 	example_free(e);
@@ -274,7 +275,8 @@ static void test_labels_are_clean_and_bounded(void **state)
 	want[sizeof(want) - 1] = '\0';
 	assert_label(longest, sizeof(longest), want);
 	/* no character is cut */
-	memcpy(longest + SERIES_LABEL - 2, "\xc3\xb6", 2);
+	longest[SERIES_LABEL - 2] = '\xc3';
+	longest[SERIES_LABEL - 1] = '\xb6';
 	want[sizeof(want) - 2] = '\0';
 	assert_label(longest, sizeof(longest), want);
 }

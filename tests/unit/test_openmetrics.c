@@ -45,7 +45,8 @@ static void test_the_table_holds_together(void **state)
 
 	while (family_walk(&w)) {
 		const struct family *f = w.family;
-		unsigned how = f->gauge ? SERIES_GAUGES : f->count ? SERIES_COUNTS : SERIES_HISTOGRAMS;
+		unsigned room = f->gauge ? SERIES_GAUGES :
+				f->count ? SERIES_COUNTS : SERIES_HISTOGRAMS;
 
 		count++;
 		assert_int_equal(strncmp(f->name, "gbpf_", 5), 0);
@@ -55,7 +56,7 @@ static void test_the_table_holds_together(void **state)
 			     ends_with(f->name, "_sum") || ends_with(f->name, "_info") ||
 			     ends_with(f->name, "_bucket") || ends_with(f->name, "_created"));
 		assert_int_equal(!!f->gauge + !!f->count + !!f->histogram, f->type != FAMILY_INFO);
-		assert_true(w.slot + family_values(f) <= how);
+		assert_true(w.slot + family_values(f) <= room);
 		assert_true(ends_with(f->help, ".") && !strpbrk(f->help, "\\\"\n|"));
 		assert_int_equal(f->label != NULL, f->variants != 0);
 		assert_true((f->type == FAMILY_HISTOGRAM) == (f->classic != NULL));
@@ -353,7 +354,9 @@ static void test_protobuf_has_what_the_text_has(void **state)
 static void test_native_histograms_add_up(void **state)
 {
 	struct example *e = example_new(1, NULL);
-	uint64_t durations[] = { 10, 1000, 1010, 1100, 5000, 5000, 5000, 70000, 300 * EXAMPLE_SECOND };
+	uint64_t durations[] = {
+		10, 1000, 1010, 1100, 5000, 5000, 5000, 70000, 300 * EXAMPLE_SECOND,
+	};
 	const size_t n = sizeof(durations) / sizeof(durations[0]);
 	uint64_t total = 0, seen = 0;
 	const Prom__Histogram *h;
@@ -411,11 +414,11 @@ static void test_formats_are_negotiated(void **state)
 		{ "Application/OpenMetrics-Text; Version=\"1.0.0\"; charset=utf-8",
 		  METRICS_OPENMETRICS },
 		{ "application/openmetrics-text;version=2.0.0", METRICS_TEXT },
-		{ "application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5",
-		  METRICS_TEXT },
+		{ "application/openmetrics-text;version=0.0.1;q=0.75,"
+		  "text/plain;version=0.0.4;q=0.5", METRICS_TEXT },
 		{ PROTOBUF ";encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,"
-		  "application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,"
-		  "*/*;q=0.1", METRICS_PROTOBUF }, /* what Prometheus sends */
+		  "application/openmetrics-text;version=0.0.1;q=0.75,"
+		  "text/plain;version=0.0.4;q=0.5,*/*;q=0.1", METRICS_PROTOBUF }, /* what Prometheus sends */
 		{ PROTOBUF ";encoding=text;q=0.9,text/plain;q=0.3", METRICS_TEXT },
 		{ PROTOBUF, METRICS_PROTOBUF },
 		{ "application/vnd.google.protobuf", METRICS_TEXT },
@@ -423,6 +426,8 @@ static void test_formats_are_negotiated(void **state)
 		{ "text/plain;q=0.1, application/openmetrics-text;q=0.2", METRICS_OPENMETRICS },
 		{ "text/plain;q=0.25,application/openmetrics-text;q=0.251", METRICS_OPENMETRICS },
 		{ "application/openmetrics-text;q=x,text/plain;q=0.001", METRICS_TEXT },
+		{ "application/openmetrics-text, text/plain", METRICS_OPENMETRICS },
+		{ "text/plain, application/openmetrics-text", METRICS_TEXT },
 		{ ";;,,;q=,=;\"", METRICS_TEXT },
 	};
 

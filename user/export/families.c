@@ -64,8 +64,8 @@ static const struct family families[] = {
 	{ "gbpf_errors_per_second", "", "Calls that returned an error, estimated over the last "
 	  "interval.",
 	  GAUGE, PROCESS, .gauge = read_errors },
-	{ "gbpf_thread_activity_ratio", "ratio", "Where the wall time of the busiest launching thread went: "
-	  "into dispatching work, into waiting for the GPU, or elsewhere.",
+	{ "gbpf_thread_activity_ratio", "ratio", "Where the wall time of the busiest launching "
+	  "thread went: into dispatching work, into waiting for the GPU, or elsewhere.",
 	  GAUGE, PROCESS, COMBINE_MEAN, "activity", 3, activity_name, .gauge = read_activity },
 	{ "gbpf_thread_state_ratio", "ratio", "What the busiest launching thread did, as the "
 	  "scheduler saw it: on or off a CPU inside CUDA calls, and outside of them what it "

@@ -173,17 +173,17 @@ static bool is_current(struct metrics *m)
 /* Under pages_lock. Of what is only made to be compressed nothing is kept. */
 static struct kept_page *page_of(struct metrics *m, enum metrics_format format, bool gzip)
 {
-	struct kept_page **plain = &m->pages[format][0], **packed = &m->pages[format][1], *page;
+	struct kept_page **kept = m->pages[format], *plain;
 
-	if (gzip && *packed)
-		return *packed;
-	page = *plain ? *plain : write_page(m, format);
-	if (!gzip || !page)
-		return *plain = page;
-	*packed = compressed(&page->page);
-	if (page != *plain)
-		metrics_page_release(&page->page);
-	return *packed;
+	if (kept[gzip])
+		return kept[gzip];
+	plain = kept[0] ? kept[0] : write_page(m, format);
+	if (!gzip || !plain)
+		return kept[0] = plain;
+	kept[1] = compressed(&plain->page);
+	if (plain != kept[0])
+		metrics_page_release(&plain->page);
+	return kept[1];
 }
 
 int metrics_page(struct metrics *m, enum metrics_format format, bool gzip,

@@ -179,9 +179,12 @@ READ_GAUGE(read_open_call)
 	const struct snapshot_process *p = f->process;
 	int64_t longest = 0;
 
-	for (size_t t = 0; t < p->threads_count; t++)
-		if (p->threads[t].open_api && f->snapshot->mono_ns - p->threads[t].open_since > longest)
-			longest = f->snapshot->mono_ns - p->threads[t].open_since;
+	for (size_t t = 0; t < p->threads_count; t++) {
+		int64_t open = f->snapshot->mono_ns - p->threads[t].open_since;
+
+		if (p->threads[t].open_api && open > longest)
+			longest = open;
+	}
 	*value = (double)longest * 1e-9;
 	return true;
 }

@@ -59,7 +59,8 @@ static void count_histogram(struct histogram *last, const struct histogram *now,
 	if (now->count < last->count)
 		memset(last, 0, sizeof(*last));
 	for (unsigned i = 0; i < GBPF_BUCKETS; i++) {
-		uint64_t more = now->bucket[i] > last->bucket[i] ? now->bucket[i] - last->bucket[i] : 0;
+		uint64_t before = last->bucket[i];
+		uint64_t more = now->bucket[i] > before ? now->bucket[i] - before : 0;
 
 		/* the count is the sum of the buckets, whatever the snapshot says */
 		to->bucket[i] += more;
@@ -83,7 +84,7 @@ static struct series_api *api_of_process(struct series_process *p, uint16_t id)
 	struct series_api key = { .api = id }, *found, *grown;
 	size_t at = p->apis_count;
 
-	found = p->apis_count ? bsearch(&key, p->apis, p->apis_count, sizeof(key), compare_api) : NULL;
+	found = at ? bsearch(&key, p->apis, at, sizeof(key), compare_api) : NULL;
 	if (found)
 		return found;
 	grown = realloc(p->apis, (p->apis_count + 1) * sizeof(*grown));

@@ -7,7 +7,8 @@
 #define BLOCK 65536 /* of a page that is sent at a time */
 
 static const char front_page[] =
-	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>gbpf</title></head>\n"
+	"<!DOCTYPE html>\n<html lang=\"en\">"
+	"<head><meta charset=\"utf-8\"><title>gbpf</title></head>\n"
 	"<body><h1>gbpf " GBPF_VERSION "</h1>\n"
 	"<p><a href=\"/metrics\">Metrics</a> for Prometheus and its kin.</p></body></html>\n";
 
@@ -57,12 +58,16 @@ static void free_page(void *cls)
 	metrics_page_release(cls);
 }
 
+/* NULL: it was not sent. */
+static const char *header(struct serve *s, struct MHD_Connection *c, const char *name)
+{
+	return s->mhd.lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
 static enum MHD_Result send_metrics(struct serve *s, struct MHD_Connection *c)
 {
-	const char *accept = s->mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Accept");
-	const char *encoding = s->mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Accept-Encoding");
-	enum metrics_format format = metrics_negotiate(accept);
-	bool gzip = metrics_accepts_gzip(encoding);
+	enum metrics_format format = metrics_negotiate(header(s, c, "Accept"));
+	bool gzip = metrics_accepts_gzip(header(s, c, "Accept-Encoding"));
 	const struct metrics_page *page;
 	struct MHD_Response *r;
 
