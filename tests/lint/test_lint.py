@@ -154,7 +154,7 @@ def test_no_path_of_anybodys_machine():
 # target → gpu → probe → collect → record → trace → monitor → model → report, diagnose,
 # export: a module knows those to its left, and cmd knows them all.
 ROOMS = ["util", "target", "gpu", "probe", "collect", "record", "trace", "monitor", "model"]
-READERS = ["report", "diagnose", "export"]
+READERS = ["report", "diagnose", "export", "top"]
 
 
 def may_include(room):

@@ -152,7 +152,8 @@ static int check(const struct command *self, const struct options *o)
 	if (!o->cert != !o->key)
 		return usage(self, "--tls-cert and --tls-key belong together");
 	if (!o->listen && (o->cert || o->auth || o->pid_label))
-		return usage(self, "--tls-cert, --auth and --pid-label are for what --listen serves");
+		return usage(self, "--tls-cert, --auth and --pid-label are for what "
+				   "--listen serves");
 	if (o->quiet && !o->listen)
 		return usage(self, "--quiet without --listen would do nothing");
 	return EXIT_OK;

@@ -306,7 +306,9 @@ int process_gather(const struct gathering *g, struct mon_process *p,
 	out->back_pressured_per_s = rate_of(g, p, Q_SLOW);
 	out->launches_seen = p->steady[Q_LAUNCHES] + p->sampled[Q_LAUNCHES];
 	out->recent_ns = RECENT_TURN_NS;
-	out->coverage = item_sampled(item) ? (double)item->covered / (double)g->length : item ? 1 : 0;
+	out->coverage = item ? 1 : 0;
+	if (item_sampled(item))
+		out->coverage = (double)item->covered / (double)g->length;
 	out->live_known = !allocations_hot(p) && item;
 	ever_gather(g, p);
 	out->launch_ever = &p->launch_ever;

@@ -114,7 +114,8 @@ static int on_notice(void *ctx, void *data, size_t size)
 		m->tripped.pid = h->pid;
 		m->tripped.tid = h->tid;
 		m->tripped.set = true;
-	} else if (GBPF_TAG_TYPE(h->tag) == GBPF_REC_PROCESS && size >= sizeof(struct gbpf_process)) {
+	} else if (GBPF_TAG_TYPE(h->tag) == GBPF_REC_PROCESS &&
+		   size >= sizeof(struct gbpf_process)) {
 		const struct gbpf_process *p = data;
 		struct mon_process *known = process_get(m, h->pid);
 

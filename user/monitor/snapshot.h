@@ -81,10 +81,10 @@ struct snapshot_process {
 	const struct histogram *sync_recent, *sync_ever;
 	int64_t recent_ns;     /* how far back "recent" reaches */
 	uint64_t launches_seen; /* in this interval */
-	struct estimate dispatch_share, sync_share, elsewhere_share; /* of the busiest launching thread */
+	struct estimate dispatch_share, sync_share, elsewhere_share; /* of its busiest thread */
 	bool live_known; /* every allocation since `seen` was seen */
 	int64_t live_allocations, live_bytes; /* made since `seen` and not freed */
-	uint64_t cold_starts; /* in this interval: modules loaded, kernels launched for the first time */
+	uint64_t cold_starts; /* in this interval: modules and libraries loaded */
 	uint64_t cold_ns;
 	double overhead_pct;  /* what our probes cost, of its worst thread */
 	double coverage;      /* share of the interval in which launches were probed */

@@ -90,7 +90,8 @@ static void thread(struct json *j, const struct snapshot_thread *t, int64_t now)
 	if (t->sched_known) {
 		json_begin_object(j);
 		for (k = 0; k < WAIT_KINDS; k++)
-			known_double(j, wait_kind_name((enum wait_kind)k), true, t->wait_share[k], 5);
+			known_double(j, wait_kind_name((enum wait_kind)k), true,
+				     t->wait_share[k], 5);
 		json_end_object(j);
 	} else {
 		json_null(j);

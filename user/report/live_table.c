@@ -56,8 +56,8 @@ static void clock_line(const struct snapshot *s, FILE *out)
 
 	if (localtime_r(&seconds, &tm))
 		strftime(text, sizeof(text), "%H:%M:%S", &tm);
-	fprintf(out, "%s  %zu process%s; gbpf costs the worst thread %.2f %% of %.4g %%, itself %.2f "
-		"%% of a CPU; launches seen %.1f %% of the time\n", text, s->processes_count,
+	fprintf(out, "%s  %zu process%s; gbpf costs the worst thread %.2f %% of %.4g %%, itself "
+		"%.2f %% of a CPU; launches seen %.1f %% of the time\n", text, s->processes_count,
 		s->processes_count == 1 ? "" : "es", s->self.overhead_pct, s->self.budget_pct,
 		s->self.cpu_pct, 100 * s->self.coverage);
 	if (s->self.limit)
