@@ -45,7 +45,7 @@ static struct histogram *calls_around(int64_t ns, int64_t tail, uint64_t count)
 		abort();
 	/* A bell, in octaves, and one call in 64 in the tail. */
 	for (uint64_t i = 0; i < count; i++) {
-		double spread = (double)(i * 7919 % 1000) / 1000 + (double)(i * 104729 % 1000) / 1000;
+		double spread = (double)(i * 7919 % 1000 + i * 104729 % 1000) / 1000;
 
 		if (i % 64 == 63)
 			histogram_count(h, (uint64_t)((double)tail * exp2(spread - 1)));
@@ -186,7 +186,8 @@ static void add_training(struct snapshot *s, unsigned k)
 		calls_around(4212, 70000, 6200));
 	add_api(p, "cuMemcpyHtoDAsync_v2", true, about(1210, 88), calls_around(7100, 90000, 420));
 	add_api(p, "cuStreamSynchronize", false, counted(64), calls_around(940000, 6000000, 640));
-	add_api(p, "cuMemAlloc_v2", false, counted(0.4), calls_around(210000, 400000, 4))->errors = 1;
+	add_api(p, "cuMemAlloc_v2", false, counted(0.4),
+		calls_around(210000, 400000, 4))->errors = 1;
 	add_api(p, "cuEventRecord", true, about(0, 0), calls_around(900, 900, 1))->seen = 0;
 	add_kernel(p, "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEE"
 		      "St5arrayIPcLm1EEEEviT0_T1_", 0.52);
@@ -275,7 +276,8 @@ static void add_hostile(struct snapshot *s)
 	add_kernel(p, "\x1b[5mblink\xe2\x80\xae" "desrever", 0.6);
 	add_kernel(p, "_ZN99999999999999999999E", 0.4);
 	add_thread(p, 10, "\x9b" "31mred", 0.5, 0.2);
-	p = add_process(s, 11, "gr\xc3\xbc\xc3\x9f" "e", "\xe4\xb8\xad\xe6\x96\x87 \xf0\x9f\x9a\x80");
+	p = add_process(s, 11, "gr\xc3\xbc\xc3\x9f" "e",
+			"\xe4\xb8\xad\xe6\x96\x87 \xf0\x9f\x9a\x80");
 	p->launches_per_s = counted(8);
 	p = add_process(s, 12, "\xff\xfe\xfd", "");
 	p->launches_per_s = (struct estimate){true, 7, NAN, INFINITY};

@@ -12,11 +12,9 @@ import subprocess
 
 import pytest
 
-from gbpf import BUILD
 from terminal import Terminal
 
 SCREENS = pathlib.Path(__file__).resolve().parent / "screens"
-SHOW = BUILD / "tests/integration/show_top"
 
 pytestmark = pytest.mark.parallel
 
@@ -24,8 +22,17 @@ pytestmark = pytest.mark.parallel
 READY = "22:14:49"
 
 
-def show(scenario="machine", rows=24, columns=80, arguments=(), **kwargs):
-    return Terminal([SHOW, scenario, *arguments], rows, columns, **kwargs)
+@pytest.fixture
+def program(build):
+    return build / "tests/integration/show_top"
+
+
+@pytest.fixture
+def show(program):
+    def run(scenario="machine", rows=24, columns=80, arguments=(), **kwargs):
+        return Terminal([program, scenario, *arguments], rows, columns, **kwargs)
+
+    return run
 
 
 def compare(terminal, name):
@@ -95,7 +102,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_screens(name):
+def test_screens(show, name):
     scenario, rows, columns, keys, more = CASES[name]
     with show(scenario, rows, columns, **more) as terminal:
         terminal.wait(lambda text: text.strip(), "anything")
@@ -109,7 +116,7 @@ def test_every_screen_is_of_a_test():
     assert [p.name for p in SCREENS.iterdir() if f'"{p.stem}"' not in source] == []
 
 
-def test_without_colours_the_words_are_the_same():
+def test_without_colours_the_words_are_the_same(show):
     seen = {}
     for label, env in (("colours", {}), ("none", {"NO_COLOR": "1"}), ("vt100", {"term": "vt100"})):
         with show("machine", 30, 160, **env) as terminal:
@@ -123,7 +130,7 @@ def test_without_colours_the_words_are_the_same():
     assert seen["colours"] == seen["none"] == seen["vt100"]
 
 
-def test_a_new_size_is_followed():
+def test_a_new_size_is_followed(show):
     with show() as terminal:
         compare(terminal, "processes-80x24")
         for rows, columns, name in ((40, 120, "processes-120x40"), (10, 40, "too-small-40x10"),
@@ -133,7 +140,7 @@ def test_a_new_size_is_followed():
             compare(terminal, name)
 
 
-def test_keys_lead_back_to_where_one_was():
+def test_keys_lead_back_to_where_one_was(show):
     with show() as terminal:
         compare(terminal, "processes-80x24")
         terminal.press("enter")
@@ -158,7 +165,7 @@ def test_keys_lead_back_to_where_one_was():
         compare(terminal, "processes-80x24")
 
 
-def test_a_filter_can_be_given_up_or_cleared():
+def test_a_filter_can_be_given_up_or_cleared(show):
     with show() as terminal:
         compare(terminal, "processes-80x24")
         terminal.press("/", "Qtriton", "backspace", "^U", "nowhere")
@@ -171,7 +178,7 @@ def test_a_filter_can_be_given_up_or_cleared():
         compare(terminal, "processes-80x24")
 
 
-def test_sort_and_filter_from_the_start():
+def test_sort_and_filter_from_the_start(show):
     with show(arguments=["pid", "a.out"]) as terminal:
         terminal.wait_for("PID▲")
         terminal.wait_for('1 of 3 processes match "a.out"')
@@ -181,7 +188,7 @@ def chosen(text):
     return re.search(r"^>\s*(\d+)", text, re.M)[1]
 
 
-def test_the_cursor_stays_with_its_process():
+def test_the_cursor_stays_with_its_process(show):
     """Numbers change so that others come to stand where it was."""
     with show("many") as terminal:
         terminal.wait_for(READY)
@@ -197,7 +204,7 @@ def test_the_cursor_stays_with_its_process():
         terminal.wait(lambda text: chosen(text) != "2532", "another chosen")
 
 
-def test_a_process_that_ends_while_it_is_looked_at():
+def test_a_process_that_ends_while_it_is_looked_at(show):
     with show() as terminal:
         compare(terminal, "processes-80x24")
         terminal.press("enter")
@@ -209,7 +216,7 @@ def test_a_process_that_ends_while_it_is_looked_at():
         assert "4242" not in terminal.text()
 
 
-def test_paused_stands_still():
+def test_paused_stands_still(show):
     with show() as terminal:
         compare(terminal, "processes-80x24")
         terminal.press("p")
@@ -227,7 +234,7 @@ def test_paused_stands_still():
         assert "PAUSED" not in terminal.text()
 
 
-def test_history_grows():
+def test_history_grows(show):
     with show("waiting") as terminal:
         terminal.wait_for("waiting for the first interval")
         terminal.tell("n" * 300)
@@ -240,7 +247,7 @@ def test_history_grows():
 
 
 @pytest.mark.parametrize("way", ["q", "Q", "f10", "closed"])
-def test_the_terminal_is_given_back(way):
+def test_the_terminal_is_given_back(show, way):
     with show(columns=100) as terminal:
         terminal.wait_for(READY)
         assert terminal.modes() != terminal.before
@@ -259,7 +266,7 @@ def test_the_terminal_is_given_back(way):
         assert regions and regions[-1] == b"30"
 
 
-def test_interrupts_are_left_to_the_caller():
+def test_interrupts_are_left_to_the_caller(show):
     """show_top handles none, so that ^C is its end as if there were no screen."""
     with show() as terminal:
         terminal.wait_for(READY)
@@ -267,7 +274,7 @@ def test_interrupts_are_left_to_the_caller():
         assert terminal.ended()[0] == -signal.SIGINT
 
 
-def test_a_terminal_that_goes_away_ends_it():
+def test_a_terminal_that_goes_away_ends_it(show):
     """show_top ignores SIGHUP: the screen itself says that there is nobody left."""
     with show() as terminal:
         terminal.wait_for(READY)
@@ -279,7 +286,7 @@ def test_a_terminal_that_goes_away_ends_it():
         assert terminal.process.returncode == 0
 
 
-def test_a_terminal_that_takes_nothing_stops_nothing():
+def test_a_terminal_that_takes_nothing_stops_nothing(show):
     """More is drawn than any buffer holds, and nobody reads it."""
     with show("many", 60, 200) as terminal:
         terminal.wait_for(READY)
@@ -293,22 +300,22 @@ def test_a_terminal_that_takes_nothing_stops_nothing():
         assert terminal.ended()[0] == 0
 
 
-def test_without_a_terminal():
-    done = subprocess.run([SHOW, "machine"], stdin=subprocess.DEVNULL, capture_output=True,
+def test_without_a_terminal(program):
+    done = subprocess.run([program, "machine"], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, check=False)
     assert done.returncode == 1 and done.stdout == ""
     assert "is no terminal" in done.stderr and "gbpf monitor" in done.stderr
 
 
 @pytest.mark.parametrize("term", ["dumb", "no-such-terminal"])
-def test_a_terminal_that_cannot(term):
+def test_a_terminal_that_cannot(show, term):
     with show(term=term) as terminal:
         status, stderr = terminal.ended()
         assert status == 1 and f"TERM={term}" in stderr
         assert terminal.modes() == terminal.before
 
 
-def test_a_column_that_does_not_exist():
+def test_a_column_that_does_not_exist(show):
     with show(arguments=["speed"]) as terminal:
         status, stderr = terminal.ended()
         assert status == 1

@@ -243,7 +243,8 @@ int draw_gpus(struct top *t, int row, int rows)
 	if (shown < s->gpus_count && max) {
 		struct line l = line_begin(t, row++, 1);
 
-		snprintf(text, sizeof(text), "and %zu more GPUs: g shows all", s->gpus_count - shown);
+		snprintf(text, sizeof(text), "and %zu more GPUs: g shows all",
+			 s->gpus_count - shown);
 		line_add(&l, "", STYLE_DIM, text);
 	}
 	return row;

@@ -31,16 +31,20 @@ static void make_chart(struct chart *c, const struct histogram *h, size_t rows)
 	c->p99 = bars_find(c->bars, c->count, histogram_quantile(h, 0.99));
 }
 
+static const char *duration(const struct top *t, int64_t ns, char *buf, size_t size)
+{
+	return format_duration((double)ns, screen_utf8(t->screen), buf, size);
+}
+
 static void range(const struct top *t, const struct bar *b, char *buf, size_t size)
 {
-	bool utf8 = screen_utf8(t->screen);
-	char low[16], high[16];
+	char low[24], high[24];
 
+	duration(t, b->low, low, sizeof(low));
 	if (b->high == INT64_MAX)
-		snprintf(buf, size, "%s and more", format_duration((double)b->low, utf8, low, sizeof(low)));
+		snprintf(buf, size, "%s and more", low);
 	else
-		snprintf(buf, size, "%s - %s", format_duration((double)b->low, utf8, low, sizeof(low)),
-			 format_duration((double)b->high, utf8, high, sizeof(high)));
+		snprintf(buf, size, "%s - %s", low, duration(t, b->high, high, sizeof(high)));
 }
 
 static void draw_bar(struct top *t, const struct chart *c, size_t i, int row)
@@ -70,8 +74,7 @@ static void add_duration(struct top *t, struct line *l, const char *label, int64
 {
 	char text[24];
 
-	line_add(l, label, STYLE_PLAIN,
-		 format_duration((double)ns, screen_utf8(t->screen), text, sizeof(text)));
+	line_add(l, label, STYLE_PLAIN, duration(t, ns, text, sizeof(text)));
 }
 
 static void draw_summary(struct top *t, const struct snapshot_api *a, const struct histogram *h,
@@ -87,8 +90,7 @@ static void draw_summary(struct top *t, const struct snapshot_api *a, const stru
 			 t->ever ? "since first seen" : "of late");
 	else
 		snprintf(text, sizeof(text), "%s calls in %s", number,
-			 format_duration((double)t->process->recent_ns, screen_utf8(t->screen), span,
-					 sizeof(span)));
+			 duration(t, t->process->recent_ns, span, sizeof(span)));
 	line_add(&l, "", STYLE_PLAIN, text);
 	add_duration(t, &l, "p50", histogram_quantile(h, 0.5));
 	add_duration(t, &l, "p99", histogram_quantile(h, 0.99));

@@ -16,7 +16,8 @@ _Static_assert(COLUMNS <= TABLE_COLUMNS, "a layout has room for all columns");
 
 static const struct column columns[COLUMNS] = {
 	[PID] = {"PID", "pid", "process id, as the host counts", 7, .ascending = true},
-	[COMM] = {"COMM", "comm", "the process's own name", 10, 15, .left = true, .ascending = true},
+	[COMM] = {"COMM", "comm", "the process's own name", 10, 15, .left = true,
+		  .ascending = true},
 	[GPU] = {"GPU", "gpu", "first GPU it uses; *: others use it too; M: MIG instance", 4,
 		 .ascending = true},
 	[LAUNCHES] = {"LAUNCHES/S", "launches", "kernels, graphs and host functions launched", 12},
@@ -227,7 +228,9 @@ struct cell process_cell(const struct top *t, const struct snapshot_process *p, 
 {
 	int column = table_column(&processes_table, name);
 
-	return column < 0 ? (struct cell){.kind = CELL_EMPTY} : any_cell(t, p, (unsigned)column);
+	if (column < 0)
+		return (struct cell){.kind = CELL_EMPTY};
+	return any_cell(t, p, (unsigned)column);
 }
 
 static void cell(const void *rows, size_t row, unsigned column, struct cell *c)

@@ -408,17 +408,17 @@ void screen_show(struct screen *s)
 	send_pending(s);
 }
 
-bool screen_wait(struct screen *s, int64_t ns)
+int screen_wait(struct screen *s, int64_t ns)
 {
 	struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
 			      {.fd = s->pending_len ? s->out : -1, .events = POLLOUT}};
 	struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 
 	if (!s->open || s->gone)
-		return false;
+		return -EIO;
 	if (ppoll(p, 2, &t, NULL) < 0)
-		return errno == EINTR;
+		return errno == EINTR ? -EINTR : -EIO;
 	if (p[1].revents & POLLOUT)
 		send_pending(s);
-	return !(p[0].revents & (POLLHUP | POLLERR | POLLNVAL)) && !s->gone;
+	return p[0].revents & (POLLHUP | POLLERR | POLLNVAL) || s->gone ? -EIO : 0;
 }

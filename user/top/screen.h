@@ -76,9 +76,9 @@ bool screen_ready(struct screen *s);
 /* Sends what changed, as far as the terminal takes it now. */
 void screen_show(struct screen *s);
 /*
- * Waits for a key, at most ns, sending meanwhile what is left of a frame. False:
- * the terminal is gone.
+ * Waits for a key, at most ns, sending meanwhile what is left of a frame. -EINTR: a
+ * signal came; -EIO: the terminal is gone.
  */
-bool screen_wait(struct screen *s, int64_t ns);
+int screen_wait(struct screen *s, int64_t ns);
 
 #endif

@@ -2,6 +2,7 @@
 #include "top/spark.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LEVELS 8
@@ -55,12 +56,8 @@ static uint64_t group_size(size_t count, uint64_t first, size_t columns)
 
 static void append(char *buf, size_t size, size_t *at, const char *text)
 {
-	size_t n = strlen(text);
-
-	if (*at + n >= size)
-		return;
-	memcpy(buf + *at, text, n);
-	*at += n;
+	if (*at + strlen(text) < size)
+		*at += (size_t)snprintf(buf + *at, size - *at, "%s", text);
 }
 
 const char *spark_draw(const float *values, size_t count, uint64_t first, size_t columns,
@@ -94,6 +91,5 @@ const char *spark_draw(const float *values, size_t count, uint64_t first, size_t
 		append(buf, size, &at, isnan(value) ? " " : glyphs[level]);
 		i += n;
 	}
-	buf[at] = '\0';
 	return buf;
 }

@@ -130,6 +130,7 @@ static int64_t now_ns(void)
 bool top_step(struct top *t, int64_t max_ns)
 {
 	int64_t until = now_ns() + max_ns, left = max_ns;
+	int err;
 
 	for (;;) {
 		if (screen_resize(t->screen))
@@ -138,10 +139,11 @@ bool top_step(struct top *t, int64_t max_ns)
 		if (t->quit)
 			return false;
 		draw_if_needed(t);
-		if (!screen_wait(t->screen, left < SLICE_NS ? (left > 0 ? left : 0) : SLICE_NS))
+		err = screen_wait(t->screen, left < SLICE_NS ? (left > 0 ? left : 0) : SLICE_NS);
+		if (err == -EIO)
 			return false;
 		left = until - now_ns();
-		if (left <= 0)
+		if (left <= 0 || err == -EINTR)
 			break;
 	}
 	/* A key that came while waiting is answered now, not after the caller's work. */

@@ -52,8 +52,8 @@ int top_new(struct top **out, const struct top_options *options, char *why, size
 void top_update(struct top *t, const struct snapshot *s);
 
 /*
- * Handles keys, a new size and drawing for max_ns (0: what there is to do now,
- * then returns). False: the user wants to quit, or the terminal is gone.
+ * Handles keys, a new size and drawing for max_ns (0: what there is to do now),
+ * or until a signal comes. False: the user wants to quit, or the terminal is gone.
  */
 bool top_step(struct top *t, int64_t max_ns);
 
