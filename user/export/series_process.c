@@ -54,7 +54,7 @@ static uint64_t increment(uint64_t *last, uint64_t now)
 static void count_histogram(struct histogram *last, const struct histogram *now,
 			    struct histogram *to)
 {
-	if (!now)
+	if (!now || (now->count == last->count && now->sum_ns == last->sum_ns))
 		return;
 	if (now->count < last->count)
 		memset(last, 0, sizeof(*last));
