@@ -26,7 +26,7 @@ bench-programs: $(BENCH_BINS) $(BUILD)/bench/bench_record
 
 # What is built says so on stderr: stdout is the document.
 bench:
-	@+$(MAKE) all sim bench-programs >&2
+	@+$(MAKE) all sim bench-programs integration >&2
 	@$(PYTHON) tools/bench/run.py --build $(BUILD) $(BENCH_ARGS)
 
 tests-extra: bench-programs

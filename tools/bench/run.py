@@ -16,6 +16,7 @@ import time
 
 import machine
 import stats
+from scrape import scrape
 
 VIEWS = ("summary", "api_sum", "launch_sum", "sync_sum", "copy_sum", "thread_sum", "cold_sum",
          "open_sum", "proc_sum")
@@ -274,7 +275,7 @@ def attach(b):
 
 
 PARTS = {"cost": cost, "drain": drain, "idle": idle, "first_event": first_event, "file": file,
-         "attach": attach, "memory": memory, "churn": churn}
+         "attach": attach, "memory": memory, "churn": churn, "scrape": scrape}
 
 
 def main():
