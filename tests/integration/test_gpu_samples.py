@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import shutil
+import signal
+import subprocess
 import tempfile
 
 import gbpf
@@ -226,6 +228,51 @@ def test_a_driver_that_hangs_holds_nothing_up(nvml, tmp_path):
     done, recording = short(tmp_path)
     check_nothing(done, recording)
     assert "nvmlShutdown" not in nvml.calls()
+
+
+def holds(pid):
+    """What of NVML a process has: the library, and what that opened or runs."""
+    maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+    return "libnvidia-ml" in maps, len(os.listdir(f"/proc/{pid}/fd")), len(
+        os.listdir(f"/proc/{pid}/task"))
+
+
+@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_the_monitor_lets_go_of_the_driver_when_told(nvml, tmp_path, again):
+    """And takes it up again after some seconds, as it is then."""
+    nvml.says(**FAST)
+    with gbpf.job(tmp_path, "--iterations", "1000000000", "--cpu-ns", "100000",
+                  "--truth-mib", "0") as job:
+        monitor = subprocess.Popen(
+            [gbpf.GBPF, "monitor", "-p", str(job.pid), "--format", "json"], text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+        def until(holds_true):
+            for _ in range(30):
+                gpus = json.loads(monitor.stdout.readline())["gpus"]
+                if holds_true(gpus):
+                    return gpus
+            raise AssertionError("waited in vain")
+
+        try:
+            until(len)
+            there, files, threads = holds(monitor.pid)
+            assert there
+            monitor.send_signal(signal.SIGHUP)
+            until(lambda gpus: not gpus)
+            # its file, the events, two GPM samples; its thread
+            assert holds(monitor.pid) == (False, files - 4, threads - 1)
+            assert nvml.calls().count("nvmlInit_v2") == nvml.calls().count("nvmlShutdown") == 1
+            if again:
+                nvml.says(**SLOW)
+                gpu, = until(len)
+                assert (gpu["uuid"], gpu["clock_sm_mhz"]) == (UUID, 345)
+                assert holds(monitor.pid) == (True, files, threads)
+        finally:
+            monitor.terminate()
+            monitor.communicate(timeout=60)
+    assert monitor.returncode == 0
+    assert nvml.calls().count("nvmlShutdown") == 1 + again
 
 
 def test_more_rights_than_its_user(tmp_path, monkeypatch):
