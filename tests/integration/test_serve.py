@@ -491,9 +491,13 @@ def basic(user, password):
     return {"Authorization": f"Basic {token}"}
 
 
+BCRYPT = "$2y$05$abcdefghijklmnopqrstuu5acT4ov6iE6mckZaDOgu6HcQbsLpqDG"  # of "bcrypt", as htpasswd -B has it
+
+
 def test_passwords(tmp_path):
     users = tmp_path / "users"
-    users.write_text(f"# who may\nscraper:{hashed('right')}\r\n\nother:{hashed('pass:word')}\n")
+    users.write_text(f"# who may\nscraper:{hashed('right')}\r\n\nother:{hashed('pass:word')}\n"
+                     f"third:{BCRYPT}")
     users.chmod(0o600)
     with serving("-a", users, "-l", ":0") as server:
         server.host = "127.0.0.1"
@@ -507,6 +511,7 @@ def test_passwords(tmp_path):
             assert server.ask("/", headers=headers)[0] == 401
         assert server.ask(headers=basic("scraper", "right"))[0] == 200
         assert server.ask(headers=basic("other", "pass:word"))[0] == 200
+        assert server.ask(headers=basic("third", "bcrypt"))[0] == 200
         assert server.ask("/-/healthy")[0] == 200
     assert server.process.err == ""  # no warning: a password is needed
 
