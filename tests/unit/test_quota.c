@@ -154,6 +154,8 @@ static void shares_of_throttled_time(void **state)
 	assert_true(throttled_share(32000ull * MS, 5, 1000 * MS) == 0.5);
 	assert_true(throttled_share(32000ull * MS, 50, 1000 * MS) == 1);
 	assert_true(throttled_share(1, 1, 0) == 0);
+	assert_true(throttled_share((uint64_t)-1, 3, 1000 * MS) == 0);
+	assert_true(throttled_share(1, (uint64_t)-3, 1000 * MS) == 0);
 }
 
 /* Where the hierarchy that limits CPU time is mounted: 1 or 2, 0 if it is nowhere writable. */

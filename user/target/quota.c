@@ -154,7 +154,7 @@ double throttled_share(uint64_t ns, uint64_t periods, int64_t interval_ns)
 {
 	double lost = (double)ns, most = (double)periods * PERIOD_NS, share;
 
-	if (interval_ns <= 0)
+	if (interval_ns <= 0 || ns > INT64_MAX || periods > INT64_MAX)
 		return 0;
 	share = (lost < most ? lost : most) / (double)interval_ns;
 	return share < 1 ? share : 1;

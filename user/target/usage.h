@@ -64,7 +64,8 @@ int cgroup_throttled_at(int root, const char *path, int version, uint64_t *ns,
 
 /*
  * Share (0..1) of interval_ns that differences of the two counters stand for: each throttled
- * period lost a period's length (100 ms, the default of all who set quotas) at the most.
+ * period lost a period's length (100 ms, the default of all who set quotas) at the most. A
+ * difference below 0, wrapped around, is 0: the process went to another cgroup meanwhile.
  */
 double throttled_share(uint64_t ns, uint64_t periods, int64_t interval_ns);
 
