@@ -115,6 +115,9 @@ static void handle_keys(struct top *t)
 		key = screen_key(t->screen);
 		if (key == SCREEN_NONE)
 			return;
+		/* A page is what the screen has room for, also for keys typed ahead. */
+		if (t->dirty)
+			draw(t);
 		top_key(t, key);
 	}
 }
