@@ -230,11 +230,21 @@ def test_a_driver_that_hangs_holds_nothing_up(nvml, tmp_path):
     assert "nvmlShutdown" not in nvml.calls()
 
 
+def target(fd):
+    try:
+        return os.readlink(fd)
+    except OSError:  # closed meanwhile
+        return ""
+
+
 def holds(pid):
-    """What of NVML a process has: the library, and what that opened or runs."""
-    maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
-    return "libnvidia-ml" in maps, len(os.listdir(f"/proc/{pid}/fd")), len(
-        os.listdir(f"/proc/{pid}/task"))
+    """What of NVML a process has: the library, its file, its events and GPM samples, and
+    threads that it or whoever asks it runs."""
+    proc = pathlib.Path(f"/proc/{pid}")
+    files = [target(fd) for fd in (proc / "fd").iterdir()]
+    names = [(task / "comm").read_text() for task in (proc / "task").iterdir()]
+    return ("libnvidia-ml" in (proc / "maps").read_text(), files.count("/dev/zero"),
+            files.count("anon_inode:[eventfd]"), names.count("gbpf-gpu\n"))
 
 
 @pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.long)])
@@ -256,18 +266,16 @@ def test_the_monitor_lets_go_of_the_driver_when_told(nvml, tmp_path, again):
 
         try:
             until(len)
-            there, files, threads = holds(monitor.pid)
-            assert there
+            assert holds(monitor.pid) == (True, 1, 3, 2)
             monitor.send_signal(signal.SIGHUP)
             until(lambda gpus: not gpus)
-            # its file, the events, two GPM samples; its thread
-            assert holds(monitor.pid) == (False, files - 4, threads - 1)
+            assert holds(monitor.pid) == (False, 0, 0, 1)
             assert nvml.calls().count("nvmlInit_v2") == nvml.calls().count("nvmlShutdown") == 1
             if again:
                 nvml.says(**SLOW)
                 gpu, = until(len)
                 assert (gpu["uuid"], gpu["clock_sm_mhz"]) == (UUID, 345)
-                assert holds(monitor.pid) == (True, files, threads)
+                assert holds(monitor.pid) == (True, 1, 3, 2)
         finally:
             monitor.terminate()
             monitor.communicate(timeout=60)
