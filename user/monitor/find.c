@@ -48,7 +48,7 @@ static int item_add(struct monitor *m, struct image *image)
 	m->items = grown;
 	m->items[m->items_count++] = (struct mon_image){
 		.image = image,
-		.hot = true,
+		.hot = windows_hot(image),
 		.next = mon_now(),
 		.origin = mon_now(),
 		.period = PERIOD_NS,

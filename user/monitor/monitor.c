@@ -211,7 +211,7 @@ static int cost_measure(struct monitor *m)
 	mon->cost_entry = (uint32_t)m->cost.begin_ns;
 	mon->cost_pair = (uint32_t)m->cost.pair_ns;
 	mon->cost_launch = (uint32_t)m->cost.launch_ns;
-	mon->allowance = (uint64_t)(m->options.max_overhead * (double)PERIOD_NS);
+	windows_allow(m);
 	m->counts.api_class[0] = GBPF_CLASS_OTHER;
 	for (i = 1; i <= catalogue_count(); i++)
 		m->counts.api_class[i] = (uint8_t)mon_class(catalogue_get((uint16_t)i));

@@ -180,6 +180,8 @@ int windows_step(struct monitor *m, int64_t now);   /* opens and closes what is 
 int64_t windows_next(const struct monitor *m);	    /* when that is */
 int windows_trip(struct monitor *m, uint32_t pid);  /* a thread of it has spent what it may */
 int windows_plan(struct monitor *m, int64_t now);   /* after a harvest */
+bool windows_hot(const struct image *i); /* some of its functions are probed in windows */
+void windows_allow(struct monitor *m);	   /* what a thread may spend now, to the programs */
 void windows_cut(struct monitor *m, int64_t now); /* at the end of an interval */
 void windows_close(struct monitor *m);
 /* Which of its APIs are probed in windows only: after a new one, or another image. */

@@ -13,9 +13,10 @@
 #include "probe/catalogue.h"
 
 /* Shares of the budget. Together with what a trip lets through they stay below all of it. */
-#define ALL_FITS 0.6	/* everything probed always: up to here */
-#define STEADY_SHARE 0.35 /* what is probed always beside windows */
-#define WINDOW_SHARE 0.6  /* what windows may take of it */
+#define ALL_FITS 0.5	/* everything probed always: up to here */
+#define STEADY_SHARE 0.2  /* what is probed always beside windows */
+#define WINDOW_SHARE 0.5  /* what windows may take of it */
+#define TRIP_SHARE 0.7	/* of a period's; what is on its way out still costs a little */
 #define CALM_NS 10000000000LL /* that something has to fit before its windows end */
 #define SETTLE_NS 1000000000LL /* the same, for the first time */
 #define LENGTH_MIN 2000000LL
@@ -89,7 +90,7 @@ static void process_need(const struct monitor *m, const struct mon_process *p, s
 	}
 }
 
-static bool any_hot(const struct image *i)
+bool windows_hot(const struct image *i)
 {
 	size_t k;
 
@@ -122,7 +123,7 @@ static int item_replan(struct monitor *m, struct mon_image *item)
 		return err == -ENOMEM ? err : 0; /* the next plan tries again */
 	m->counts.image_state[i->slot] = i->parity ? GBPF_IMAGE_PARITY : 0;
 	closer_give(m->closer, old);
-	item->hot = any_hot(i);
+	item->hot = windows_hot(i);
 	item->known = false;
 	for (k = 0; k < m->processes_count; k++)
 		windows_mark(m->processes[k]);
@@ -146,6 +147,7 @@ static void item_close(struct monitor *m, struct mon_image *item, int64_t now)
 	m->counts.image_state[item->image->slot] &= (uint8_t)~GBPF_IMAGE_OPEN;
 	closer_give(m->closer, image_window_take(item->image));
 	item->open = false;
+	windows_allow(m);
 	item_tell(m, item, now);
 	item->closed = now;
 	item->known = true;
@@ -168,31 +170,53 @@ void windows_cut(struct monitor *m, int64_t now)
 	}
 }
 
-/* How long windows are, and how far apart, at the highest rate seen lately. */
+/* A window of this period at the highest rate seen lately, ns. */
+static double length_for(const struct monitor *m, const struct mon_image *item, int64_t period)
+{
+	double longest = LONGEST_SHARE * (double)period, length;
+
+	if (item->peak <= 0)
+		return longest;
+	length = WINDOW_SHARE * m->options.max_overhead * (double)period / item->peak -
+		 item->ramp_ns;
+	return length < longest ? length : longest;
+}
+
+/* How long windows are, and how far apart: the budget of one second has to do for each. */
 static void item_schedule(const struct monitor *m, struct mon_image *item)
 {
-	double budget = WINDOW_SHARE * m->options.max_overhead, length;
 	int64_t least = (int64_t)(m->items_count * 1000000000ULL / OPENS_A_SECOND);
 	int64_t period = PERIOD_NS > least ? PERIOD_NS : least;
+	double length = length_for(m, item, period);
 
-	for (;;) {
-		length = LONGEST_SHARE * (double)period;
-		if (item->peak > 0)
-			length = budget * (double)period / item->peak - item->ramp_ns;
-		if (length >= 2 * LENGTH_MIN || period >= PERIOD_MAX)
-			break;
+	while (length < 2 * LENGTH_MIN && 2 * period <= PERIOD_MAX) {
 		period *= 2;
+		length = length_for(m, item, period);
+		if (period > 1000000000) /* shorter ones are not worth it: fewer */
+			length = length < LENGTH_MIN ? length : LENGTH_MIN * 2;
 	}
-	if (!item->known) /* how dear it is shows the first one */
-		length = (double)LENGTH_MIN;
-	if (length > LONGEST_SHARE * (double)period)
-		length = LONGEST_SHARE * (double)period;
-	item->length = length > (double)LENGTH_MIN ? (int64_t)length : LENGTH_MIN;
+	if (period > 1000000000 || !item->known || length < LENGTH_MIN)
+		length = LENGTH_MIN;
+	item->length = (int64_t)length;
 	if (period == item->period)
 		return;
 	item->period = period; /* another grid */
 	item->origin = mon_now();
 	item->stratum = 0;
+}
+
+/* Beyond what was planned for a period, a thread trips. */
+void windows_allow(struct monitor *m)
+{
+	double most = PERIOD_NS;
+	size_t i;
+
+	for (i = 0; i < m->items_count; i++)
+		if (m->items[i].open && (double)m->items[i].period > most)
+			most = (double)m->items[i].period;
+	if (most > 1e9)
+		most = 1e9;
+	m->counts.mon->allowance = (uint64_t)(TRIP_SHARE * m->options.max_overhead * most) + 1;
 }
 
 /*
@@ -255,12 +279,13 @@ static int item_open(struct monitor *m, struct mon_image *item)
 		item_next(m, item, mon_now());
 		return err == -ENOMEM ? err : 0;
 	}
+	item->open = true;
+	windows_allow(m);
 	m->counts.mon->period++;
 	harvest_ramp(m, item);
 	harvest_window_begin(m, item);
 	item->opened = item->first_opened = mon_now();
 	m->counts.image_state[item->image->slot] |= GBPF_IMAGE_OPEN;
-	item->open = true;
 	item->told = 0;
 	item->next = item->opened + item->length;
 	return 0;
