@@ -6,13 +6,14 @@ What the screen must look like is in screens/. Each of these was read by a perso
 """
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
 
 import pytest
 
-from terminal import Terminal
+from terminal import KEYS, Terminal
 
 SCREENS = pathlib.Path(__file__).resolve().parent / "screens"
 
@@ -241,6 +242,30 @@ def test_history_grows(show):
         terminal.answers(300)
         terminal.press("enter")
         terminal.wait_for("in 5 min")
+
+
+SIZES = [(24, 80), (60, 200), (12, 60), (1, 1), (2, 3), (11, 59), (12, 300), (200, 60)]
+
+
+@pytest.mark.parametrize("scenario", ["machine", "hostile", "many", "none", "waiting"])
+def test_any_keys_at_any_size(show, scenario):
+    """Whatever is typed while processes come and go, F10 ends it and nothing breaks."""
+    dice = random.Random(scenario)
+    keys = [k for k in KEYS if k not in ("f10", "^C")] + list("hjklrgps<>+-=/?1234qxI é")
+    with show(scenario) as terminal:
+        for _ in range(40):
+            # q in the list would end it
+            for key in dice.choices(keys, k=10):
+                terminal.press("h", "esc", "enter") if key == "q" else terminal.press(key)
+            if dice.random() < 0.3:
+                terminal.resize(*dice.choice(SIZES))
+            if dice.random() < 0.3:
+                terminal.tell(dice.choice("ne"))
+                terminal.answers(1)
+            terminal.read(0)
+        terminal.press("f10")
+        assert terminal.ended() == (0, "")
+        assert terminal.modes() == terminal.before
 
 
 # ---- ends ----

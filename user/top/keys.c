@@ -69,6 +69,8 @@ static void sort_next(struct top *t, int step)
 	size_t at = 0;
 
 	table_layout(&table, v->set, (size_t)screen_columns(t->screen) - 1, &l);
+	if (!l.count)
+		return;
 	while (at < l.count && l.column[at] != v->sort.column)
 		at++;
 	if (at == l.count)
