@@ -12,6 +12,7 @@
 
 FUZZ_RUNS ?= 20000
 FUZZ_RUNS_elf ?= 60000
+FUZZ_RUNS_metrics ?= 2500
 FUZZ_RUNS_record ?= 600
 FUZZ_RUNS_session ?= 2500
 FUZZ_SECONDS ?= 90

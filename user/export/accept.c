@@ -6,6 +6,9 @@
 
 #include "export/openmetrics.h"
 
+#define PROTOBUF_TYPE "application/vnd.google.protobuf"
+#define PROTOBUF_MESSAGE "io.prometheus.client.MetricFamily"
+
 struct word {
 	const char *at;
 	size_t size;
@@ -76,9 +79,9 @@ static bool format_of(struct word range, enum metrics_format *format)
 	struct word type = next(&at, range.at + range.size, ';');
 	struct word version = parameter(range, "version"), encoding = parameter(range, "encoding");
 
-	if (is(type, "application/vnd.google.protobuf")) {
+	if (is(type, PROTOBUF_TYPE)) {
 		*format = METRICS_PROTOBUF;
-		return is(parameter(range, "proto"), "io.prometheus.client.MetricFamily") &&
+		return is(parameter(range, "proto"), PROTOBUF_MESSAGE) &&
 		       (!encoding.size || is(encoding, "delimited"));
 	}
 	if (is(type, "application/openmetrics-text")) {
@@ -133,8 +136,7 @@ const char *metrics_content_type(enum metrics_format format)
 		[METRICS_TEXT] = "text/plain; version=0.0.4; charset=utf-8",
 		[METRICS_OPENMETRICS] =
 			"application/openmetrics-text; version=1.0.0; charset=utf-8",
-		[METRICS_PROTOBUF] = "application/vnd.google.protobuf; "
-				     "proto=io.prometheus.client.MetricFamily; encoding=delimited",
+		[METRICS_PROTOBUF] = PROTOBUF_TYPE "; proto=" PROTOBUF_MESSAGE "; encoding=delimited",
 	};
 
 	return types[format];
