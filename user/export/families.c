@@ -36,8 +36,7 @@ static const struct family families[] = {
 	  FAMILY_HISTOGRAM, PROCESS, .histogram = read_launches, .classic = launch_bounds },
 	{ "gbpf_sync_seconds", "seconds", "How long synchronizing calls that were seen waited.",
 	  FAMILY_HISTOGRAM, PROCESS, .histogram = read_syncs, .classic = sync_bounds },
-	{ "gbpf_cold_starts", "", "Modules that were loaded, and kernels seen to be launched for "
-	  "the first time.",
+	{ "gbpf_cold_starts", "", "Modules and libraries that were seen to be loaded.",
 	  COUNTER, PROCESS, .count = read_cold_starts, .interval = true },
 	{ "gbpf_cold_start_seconds", .help = "Time in cold starts that were seen.",
 	  COUNTER, PROCESS, .count = read_cold_ns, NS, .interval = true },

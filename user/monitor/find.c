@@ -49,6 +49,7 @@ static int item_add(struct monitor *m, struct image *image)
 	m->items[m->items_count++] = (struct mon_image){
 		.image = image,
 		.hot = windows_hot(image),
+		.hot_since = windows_hot(image) ? mon_now() : 0,
 		.next = mon_now(),
 		.origin = mon_now(),
 		.period = PERIOD_NS,

@@ -35,6 +35,9 @@ static void self_gather(const struct gathering *g, struct snapshot *s)
 	s->self.rss_bytes = self_rss_bytes();
 	s->self.maps_bytes = m->counts.bytes;
 	s->self.coverage = weight > 0 ? covered / weight : 1;
+	s->self.cost_entry_ns = m->counts.mon->cost_entry;
+	s->self.cost_pair_ns = m->counts.mon->cost_pair;
+	s->self.cost_launch_ns = m->counts.mon->cost_launch;
 	s->self.windows = m->windows;
 	s->self.lost = lost - m->lost_begin;
 	s->self.unmatched = c->unmatched - m->unmatched_begin;
@@ -85,13 +88,8 @@ static void snapshot_clear(struct snapshot *s)
 /* What ended stays until the snapshot that tells of it is not needed any more. */
 static void begin_next(struct monitor *m, int64_t now)
 {
-	size_t i;
-
 	m->begin = now;
-	for (i = 0; i < m->items_count; i++) {
-		m->items[i].covered = 0;
-		m->items[i].windows = 0;
-	}
+	windows_begin(m, now);
 	harvest_interval_begin(m);
 }
 

@@ -28,29 +28,31 @@ const struct mon_image *item_of(const struct gathering *g, const struct mon_proc
 
 bool item_sampled(const struct mon_image *item)
 {
-	return item && item->hot;
+	return item && item->hot_ns > 0;
 }
 
-struct interval_facts facts_of(const struct gathering *g, const struct mon_image *item,
-				      double anchor, double seen)
+struct interval_facts facts_of(const struct mon_image *item, double anchor, double seen)
 {
 	return (struct interval_facts){
-		.length = g->length,
-		.covered = item ? item->covered : 0,
-		.windows = item ? item->windows : 0,
+		.length = item->hot_ns,
+		.covered = item->covered,
+		.windows = item->windows,
 		.anchor = anchor,
 		.seen = seen,
 	};
 }
 
-static double anchors_of(const struct mon_process *p)
+/* Of the part of the interval in which windows were needed, as part of the whole. */
+struct estimate hot_part(const struct gathering *g, const struct mon_image *item,
+			 struct estimate e)
 {
-	double sum = 0;
-	size_t i;
+	double part = (double)item->hot_ns / (double)g->length;
 
-	for (i = 0; i < p->threads_count; i++)
-		sum += (double)(p->threads[i]->now.calls[0] - p->threads[i]->begin.calls[0]);
-	return sum;
+	e.known &= !item->mixed;
+	e.value *= part;
+	e.low *= part;
+	e.high *= part;
+	return e;
 }
 
 /* What is always probed is counted; what is sampled comes on top. */
@@ -61,13 +63,15 @@ static struct estimate rate_of(const struct gathering *g, const struct mon_proce
 	struct estimate steady = exactly((double)p->steady[q] * 1e9 / (double)g->length);
 	struct interval_facts facts;
 
-	if (!item_sampled(item) || !p->series[q]) {
+	if (!item_sampled(item))
+		return steady;
+	if (!p->series[q]) {
 		/* launches nobody has looked for yet are not none */
-		steady.known = !item_sampled(item) || q != Q_LAUNCHES || item->windows;
+		steady.known = q != Q_LAUNCHES || item->windows;
 		return steady;
 	}
-	facts = facts_of(g, item, anchors_of(p), (double)p->sampled[q]);
-	return sum_of(steady, estimate_rate(p->series[q], &facts));
+	facts = facts_of(item, (double)p->anchors, (double)p->sampled[q]);
+	return sum_of(steady, hot_part(g, item, estimate_rate(p->series[q], &facts)));
 }
 
 /* ---- one API ---- */
@@ -104,13 +108,14 @@ static void api_gather(const struct gathering *g, const struct mon_process *p, s
 	out->p50_ns = histogram_quantile(recent, 0.5);
 	out->p99_ns = histogram_quantile(recent, 0.99);
 	out->max_ns = recent->count ? (int64_t)c->max_ns : -1;
-	out->calls_per_s = exactly((double)out->seen * 1e9 / (double)g->length);
-	if (!a->hot)
+	out->calls_per_s = exactly((double)(out->seen - a->seen) * 1e9 / (double)g->length);
+	if (!item_sampled(item) || (!a->hot && !a->seen))
 		return;
-	facts = facts_of(g, item, anchors_of(p), (double)a->seen);
-	out->calls_per_s.known = false;
+	facts = facts_of(item, (double)p->anchors, (double)a->seen);
+	out->calls_per_s.known = a->calls != NULL;
 	if (a->calls)
-		out->calls_per_s = estimate_rate(a->calls, &facts);
+		out->calls_per_s = sum_of(out->calls_per_s,
+					  hot_part(g, item, estimate_rate(a->calls, &facts)));
 }
 
 static int apis_gather(const struct gathering *g, struct mon_process *p,
@@ -308,7 +313,7 @@ int process_gather(const struct gathering *g, struct mon_process *p,
 	out->recent_ns = RECENT_TURN_NS;
 	out->coverage = item ? 1 : 0;
 	if (item_sampled(item))
-		out->coverage = (double)item->covered / (double)g->length;
+		out->coverage = 1 - (double)(item->hot_ns - item->covered) / (double)g->length;
 	out->live_known = !allocations_hot(p) && item;
 	ever_gather(g, p);
 	out->launch_ever = &p->launch_ever;

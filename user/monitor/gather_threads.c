@@ -11,7 +11,7 @@ static struct estimate share_of(const struct gathering *g, const struct mon_imag
 {
 	double ns = (double)(t->now.time[0][waits] - t->begin.time[0][waits]);
 	struct estimate steady = exactly(ns / (double)g->length), e;
-	struct interval_facts facts = facts_of(g, item, 0, (double)t->seen[waits]);
+	struct interval_facts facts;
 
 	if (steady.value > 1)
 		steady = exactly(1);
@@ -21,7 +21,8 @@ static struct estimate share_of(const struct gathering *g, const struct mon_imag
 		steady.known = waits || item->windows;
 		return steady;
 	}
-	e = sum_of(steady, estimate_share(t->share[waits], &facts));
+	facts = facts_of(item, 0, (double)t->seen[waits]);
+	e = sum_of(steady, hot_part(g, item, estimate_share(t->share[waits], &facts)));
 	e.value = e.value > 1 ? 1 : e.value;
 	e.high = e.high > 1 ? 1 : e.high;
 	e.low = e.low > 1 ? 1 : e.low;

@@ -70,13 +70,13 @@ void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thr
 
 static int list_add(void *list, size_t *count, void *item)
 {
-	void **items = *(void ***)list;
+	void **items = *(void ***)list, **grown;
 
 	if (!(*count & (*count + 1)) || !items) { /* grows at powers of two less one */
-		items = realloc(items, (2 * *count + 2) * sizeof(*items));
-		if (!items)
+		grown = realloc(items, (2 * *count + 2) * sizeof(*items));
+		if (!grown)
 			return -ENOMEM;
-		*(void ***)list = items;
+		*(void ***)list = items = grown;
 	}
 	items[(*count)++] = item;
 	return 0;
@@ -227,6 +227,28 @@ void harvest_ramp(struct monitor *m, struct mon_image *item)
 	}
 	if (ramp >= 0)
 		item->ramp_ns += 0.2 * ((ramp < RAMP_MAX_NS ? ramp : RAMP_MAX_NS) - item->ramp_ns);
+}
+
+void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t now)
+{
+	size_t i, k;
+
+	for (i = 0; i < m->processes_count; i++) {
+		struct mon_process *p = m->processes[i];
+		uint64_t calls;
+
+		if (!process_of(p, item))
+			continue;
+		for (k = 0; k < p->threads_count; k++)
+			thread_read(m, p->threads[k]->slot, now, &p->threads[k]->now);
+		calls = steady_calls(p);
+		if (item->hot_since)
+			p->anchors += calls - p->anchor_at;
+		p->anchor_at = calls;
+	}
+	if (item->hot_since)
+		item->hot_ns += now - (item->hot_since > m->begin ? item->hot_since : m->begin);
+	item->hot_since = hot ? now : 0;
 }
 
 void harvest_window_begin(struct monitor *m, const struct mon_image *item)
@@ -411,6 +433,7 @@ void harvest_interval_begin(struct monitor *m)
 
 		memset(p->steady, 0, sizeof(p->steady));
 		memset(p->sampled, 0, sizeof(p->sampled));
+		p->anchors = 0;
 		if (p->proc_slot < GBPF_PROCS)
 			p->proc_begin = m->counts.procs[p->proc_slot];
 		for (k = 0; k < p->apis_count; k++)

@@ -75,7 +75,8 @@ struct mon_process {
 	struct gbpf_proc proc_begin;
 	uint64_t steady[Q_COUNT], sampled[Q_COUNT]; /* of this interval */
 	struct series *series[Q_COUNT];
-	uint64_t window_calls; /* idem, when the window opened */
+	uint64_t window_calls; /* calls always probed, when the window opened */
+	uint64_t anchor_at, anchors; /* the same when its image became hot; while it was */
 	struct histogram launch_ever, sync_ever;
 	struct usage usage;
 	struct usage_rate usage_rate;
@@ -106,7 +107,10 @@ struct mon_image {
 	int64_t length;	    /* of a window */
 	double peak;	    /* share of the worst thread's time probes take while it is open */
 	double ramp_ns;	    /* time that probes cost before and after a window */
-	int64_t covered;    /* of this interval */
+	int64_t covered;    /* of this interval, ns in windows */
+	int64_t hot_since;  /* something is probed in windows only; 0: nothing is */
+	int64_t hot_ns;	    /* of this interval, until then */
+	bool mixed;	    /* in this interval one choice of what is hot followed another */
 	size_t windows;
 	int64_t calm;	    /* since when some of it would fit the budget; 0: none would */
 	bool settled;	    /* what is probed in windows was chosen by what was seen */
@@ -183,6 +187,9 @@ int windows_plan(struct monitor *m, int64_t now);   /* after a harvest */
 bool windows_hot(const struct image *i); /* some of its functions are probed in windows */
 void windows_allow(struct monitor *m);	   /* what a thread may spend now, to the programs */
 void windows_cut(struct monitor *m, int64_t now); /* at the end of an interval */
+void windows_begin(struct monitor *m, int64_t now); /* of the next one */
+/* The image is hot from here on, or until here. */
+void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t now);
 void windows_close(struct monitor *m);
 /* Which of its APIs are probed in windows only: after a new one, or another image. */
 void windows_mark(struct mon_process *p);
@@ -201,8 +208,9 @@ struct estimate exactly(double value);
 struct estimate sum_of(struct estimate a, struct estimate b); /* of independent things */
 const struct mon_image *item_of(const struct gathering *g, const struct mon_process *p);
 bool item_sampled(const struct mon_image *item); /* NULL: not */
-struct interval_facts facts_of(const struct gathering *g, const struct mon_image *item,
-			       double anchor, double seen);
+struct interval_facts facts_of(const struct mon_image *item, double anchor, double seen);
+struct estimate hot_part(const struct gathering *g, const struct mon_image *item,
+			 struct estimate e);
 
 /* self.c: what gbpf itself uses */
 uint64_t self_cpu_ns(void);

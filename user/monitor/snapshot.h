@@ -112,6 +112,7 @@ struct snapshot_self {
 	double cpu_pct;		 /* of one CPU */
 	uint64_t rss_bytes, maps_bytes;
 	double coverage;	 /* share of the interval in which launches were probed */
+	uint32_t cost_entry_ns, cost_pair_ns, cost_launch_ns; /* of a hit, calibrated */
 	uint32_t windows;	 /* opened in this interval */
 	uint64_t lost;		 /* calls not counted because a table was full */
 	uint64_t unmatched;	 /* returns without an entry, entries without a return */

@@ -75,7 +75,7 @@ static size_t loads_of(const struct monitor *m, const struct mon_process *p, str
 /* Marks what does not fit for this process, dearest first. */
 static void process_need(const struct monitor *m, const struct mon_process *p, struct image *i)
 {
-	struct load loads[LOADS_MAX];
+	struct load loads[LOADS_MAX] = {{0}};
 	double sum, budget = m->options.max_overhead;
 	size_t n = loads_of(m, p, loads, LOADS_MAX, &sum), k;
 
@@ -123,7 +123,10 @@ static int item_replan(struct monitor *m, struct mon_image *item)
 		return err == -ENOMEM ? err : 0; /* the next plan tries again */
 	m->counts.image_state[i->slot] = i->parity ? GBPF_IMAGE_PARITY : 0;
 	closer_give(m->closer, old);
+	item->mixed |= item->hot && item->hot_since;
 	item->hot = windows_hot(i);
+	item->mixed &= item->hot;
+	harvest_turn(m, item, item->hot, mon_now());
 	item->known = false;
 	for (k = 0; k < m->processes_count; k++)
 		windows_mark(m->processes[k]);
@@ -162,11 +165,25 @@ void windows_cut(struct monitor *m, int64_t now)
 	for (i = 0; i < m->items_count; i++) {
 		struct mon_image *item = &m->items[i];
 
+		harvest_turn(m, item, item->hot, now);
 		if (!item->open)
 			continue;
 		item_tell(m, item, now);
 		harvest_window_begin(m, item);
 		item->opened = now;
+	}
+}
+
+void windows_begin(struct monitor *m, int64_t now)
+{
+	size_t i;
+
+	for (i = 0; i < m->items_count; i++) {
+		m->items[i].covered = m->items[i].hot_ns = 0;
+		m->items[i].windows = 0;
+		m->items[i].mixed = false;
+		if (m->items[i].hot_since)
+			m->items[i].hot_since = now;
 	}
 }
 

@@ -255,6 +255,9 @@ static void self(struct json *j, const struct snapshot_self *s)
 	number(j, "rss_bytes", s->rss_bytes);
 	number(j, "maps_bytes", s->maps_bytes);
 	known_double(j, "coverage", true, s->coverage, 5);
+	number(j, "cost_entry_ns", s->cost_entry_ns);
+	number(j, "cost_pair_ns", s->cost_pair_ns);
+	number(j, "cost_launch_ns", s->cost_launch_ns);
 	number(j, "windows", s->windows);
 	number(j, "lost_calls", s->lost);
 	number(j, "unmatched_calls", s->unmatched);
