@@ -416,10 +416,11 @@ static void test_formats_are_negotiated(void **state)
 		{ "application/openmetrics-text;version=2.0.0", METRICS_TEXT },
 		{ "application/openmetrics-text;version=0.0.1;q=0.75,"
 		  "text/plain;version=0.0.4;q=0.5", METRICS_TEXT },
+		/* what Prometheus sends */
 		{ PROTOBUF ";encoding=delimited,"
 		  "application/openmetrics-text;version=1.0.0;q=0.8,"
 		  "application/openmetrics-text;version=0.0.1;q=0.75,"
-		  "text/plain;version=0.0.4;q=0.5,*/*;q=0.1", METRICS_PROTOBUF }, /* what Prometheus sends */
+		  "text/plain;version=0.0.4;q=0.5,*/*;q=0.1", METRICS_PROTOBUF },
 		{ PROTOBUF ";encoding=text;q=0.9,text/plain;q=0.3", METRICS_TEXT },
 		{ PROTOBUF, METRICS_PROTOBUF },
 		{ "application/vnd.google.protobuf", METRICS_TEXT },
