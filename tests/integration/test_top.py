@@ -325,6 +325,26 @@ def test_a_terminal_that_takes_nothing_stops_nothing(show):
         assert terminal.ended()[0] == 0
 
 
+# Opens the terminal, and runs the program without the right to open it once more.
+CLOSED = ["sh", "-c", 'chmod 0 "$(tty)" && exec setpriv --inh-caps=-all '
+          '--bounding-set=-dac_override,-dac_read_search "$@"', "sh"]
+
+
+@pytest.mark.root
+def test_a_terminal_that_may_not_be_opened_anew(program):
+    """As under sudo once gbpf has given up its rights: the same, and still no waiting."""
+    with Terminal([*CLOSED, program, "many"], 60, 200) as terminal:
+        terminal.wait_for(READY)
+        for i in range(40):
+            terminal.tell("n")
+            terminal.press("end" if i % 2 else "home")
+            terminal.answers(1)
+        terminal.wait_for("22:15:29")
+        terminal.press("q")
+        assert terminal.ended() == (0, "")
+        assert terminal.modes() == terminal.before
+
+
 def test_without_a_terminal(program):
     done = subprocess.run([program, "machine"], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, check=False)

@@ -26,6 +26,8 @@
 
 #define MAX_ROWS 1000	  /* a terminal that claims more is not believed */
 #define MAX_COLUMNS 2000
+/* A pseudo-terminal has room for this many bytes or for none (drivers/tty/tty_buffer.c). */
+#define PIECE 256
 #define CLOSE_NS 500000000LL /* that a terminal has to take the last bytes */
 
 static const int guarded[] = {SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
@@ -84,12 +86,27 @@ static void collect(struct screen *s)
 	lseek(s->memory, 0, SEEK_SET);
 }
 
+/* Bytes that the terminal takes without making us wait; 0: none now. */
+static size_t taken(const struct screen *s)
+{
+	struct pollfd p = {.fd = s->out, .events = POLLOUT};
+	size_t left = s->pending_len - s->pending_sent;
+
+	if (!s->may_block)
+		return left;
+	if (poll(&p, 1, 0) <= 0)
+		return 0;
+	return left < PIECE ? left : PIECE;
+}
+
 static void send_pending(struct screen *s)
 {
 	while (s->pending_sent < s->pending_len && !s->gone) {
-		ssize_t n = write(s->out, s->pending + s->pending_sent,
-				  s->pending_len - s->pending_sent);
+		size_t most = taken(s);
+		ssize_t n = most ? write(s->out, s->pending + s->pending_sent, most) : 0;
 
+		if (!most)
+			return;
 		if (n > 0)
 			s->pending_sent += (size_t)n;
 		else if (n < 0 && errno == EINTR)
@@ -104,13 +121,15 @@ static void send_pending(struct screen *s)
 
 /*
  * The terminal itself, opened anew: O_NONBLOCK on stdout would be shared with
- * the shell.
+ * the shell. Without the right to (a user's terminal, and gbpf has given up its
+ * own rights) stdout has to do.
  */
-static int open_output(void)
+static void open_output(struct screen *s)
 {
-	int fd = open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-
-	return fd >= 0 ? fd : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	s->out = open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	s->may_block = s->out < 0;
+	if (s->may_block)
+		s->out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 }
 
 static void set_colours(struct screen *s)
@@ -197,8 +216,18 @@ static int open_files(struct screen *s)
 	s->memory = memfd_create("screen", MFD_CLOEXEC);
 	if (s->memory < 0)
 		return -errno;
-	s->out = open_output();
+	open_output(s);
 	return s->out < 0 ? -errno : 0;
+}
+
+int screen_check(char *why, size_t size)
+{
+	bool in = isatty(STDIN_FILENO), out = isatty(STDOUT_FILENO);
+
+	if (in && out)
+		return 0;
+	snprintf(why, size, "%s is no terminal: use `gbpf monitor`", in ? "stdout" : "stdin");
+	return -ENOTTY;
 }
 
 int screen_open(struct screen **out, char *why, size_t size)
@@ -207,11 +236,9 @@ int screen_open(struct screen **out, char *why, size_t size)
 	int err;
 
 	*out = NULL;
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-		snprintf(why, size, "%s is no terminal: use `gbpf monitor`",
-			 isatty(STDIN_FILENO) ? "stdout" : "stdin");
-		return -ENOTTY;
-	}
+	err = screen_check(why, size);
+	if (err)
+		return err;
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;

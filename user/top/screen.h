@@ -41,7 +41,9 @@ enum screen_key {
 
 struct screen;
 
-/* The terminal on stdin and stdout; errors as top_new(). */
+/* Is there a terminal on stdin and stdout? Errors as top_check(). */
+int screen_check(char *why, size_t size);
+/* Takes that terminal over; errors as top_new(). */
 int screen_open(struct screen **out, char *why, size_t size);
 /* Restores the terminal; may be called again. NULL is accepted. */
 void screen_close(struct screen *s);

@@ -22,6 +22,7 @@ struct screen {
 	int memory, out;
 	struct termios saved;
 	bool changed, open, utf8, colour, gone;
+	bool may_block; /* writing to out: it could not be opened anew */
 	int rows, columns, cursor_row, cursor_column;
 	char *pending; /* not taken by the terminal yet */
 	size_t pending_size, pending_len, pending_sent;

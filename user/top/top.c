@@ -23,16 +23,32 @@ const char *top_sort_names(char *buf, size_t size)
 	return buf;
 }
 
-static int set_sort(struct top *t, const char *name, char *why, size_t size)
+/* The column of this name, or -EINVAL with why. */
+static int find_sort(const char *name, char *why, size_t size)
 {
 	int column = table_column(&processes_table, name ? name : "launches");
 	char names[512];
 
-	if (column < 0) {
-		snprintf(why, size, "no column \"%.40s\": there are %s", name,
-			 top_sort_names(names, sizeof(names)));
-		return -EINVAL;
-	}
+	if (column >= 0)
+		return column;
+	snprintf(why, size, "no column \"%.40s\": there are %s", name,
+		 top_sort_names(names, sizeof(names)));
+	return -EINVAL;
+}
+
+int top_check(const struct top_options *options, char *why, size_t size)
+{
+	int column = find_sort(options->sort, why, size);
+
+	return column < 0 ? column : screen_check(why, size);
+}
+
+static int set_sort(struct top *t, const char *name, char *why, size_t size)
+{
+	int column = find_sort(name, why, size);
+
+	if (column < 0)
+		return column;
 	t->tables[VIEW_PROCESSES].sort.column = (uint8_t)column;
 	t->tables[VIEW_PROCESSES].sort.ascending = processes_table.columns[column].ascending;
 	return 0;

@@ -39,6 +39,12 @@ struct top_options {
 struct top;
 
 /*
+ * What can be known beforehand to be wrong: -ENOTTY: stdin or stdout is no terminal;
+ * -EINVAL: no such column. To be asked before anything dear is begun; changes nothing.
+ */
+int top_check(const struct top_options *options, char *why, size_t size);
+
+/*
  * Takes over the terminal on stdin and stdout. Strings of options are copied.
  * -ENOTTY: there is none; -EINVAL: no such column; -ENOENT: a terminal of unknown
  * type; -ENOMEM. why (size bytes) says it in a sentence, with what to do.
