@@ -58,8 +58,10 @@ def quota(process, share):
     try:
         if version1.exists():
             (group / "cpu.cfs_quota_us").write_text(str(int(share * 100_000)))
+            (group / "cpu.shares").write_text("262144")  # others must not keep it below that
         else:
             (group / "cpu.max").write_text(f"{int(share * 100_000)} 100000")
+            (group / "cpu.weight").write_text("10000")
         (group / "cgroup.procs").write_text(str(process.pid))
         yield group
     finally:
@@ -192,7 +194,9 @@ class Pair:
 
     @property
     def inside(self):
-        """The truth lies in the 95 % interval; half a call is what edges of intervals blur."""
+        """The truth lies in the 95 % interval; one call is what edges of intervals blur."""
+        if self.low is None:
+            return False
         blur = 1.0 * SECOND / (self.end - self.begin)
         return self.low - blur <= self.true_rate <= self.high + blur
 

@@ -33,7 +33,7 @@ def test_always_attached_nothing_is_estimated(memory):
     for p in paired:
         assert p.low == p.rate == p.high, p
         assert abs(p.rate - p.true_rate) * (p.end - p.begin) / SECOND <= 30, p  # 3 ms of them
-        assert monitored.relative(p.p50, p.true_p50) < 0.1, p
+        assert 4400 <= p.p50 <= p.true_p50, "what probes take is not in it, in the truth it is"
         assert p.told["coverage"] > 0.999
 
 
