@@ -293,6 +293,30 @@ static void test_labels_that_become_the_same(void **state)
 	example_free(e);
 }
 
+static void test_the_order_in_a_snapshot_does_not_matter(void **state)
+{
+	struct example *e = example_new(3, NULL);
+	struct snapshot_process swap;
+
+	same_comm(e);
+	for (size_t i = 0; i < 3; i++) {
+		e->p[i].pid = 5; /* two ended, one lives */
+		example_call(e, i, launch(), 10);
+	}
+	for (int round = 0; round < 3; round++) {
+		example_update(e);
+		swap = e->p[round % 2];
+		e->p[round % 2] = e->p[2];
+		e->p[2] = swap;
+	}
+	assert_value(e, "gbpf_calls_total{comm=\"job\"," LAUNCH, "30");
+	/* the same process twice harms nobody */
+	e->p[1] = e->p[0];
+	example_update(e);
+	example_update(e);
+	example_free(e);
+}
+
 /* Processes that come and go in any order count exactly what they called. */
 static void test_comings_and_goings(void **state)
 {
@@ -342,6 +366,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_apis_are_others),
 		cmocka_unit_test(test_labels_are_clean_and_bounded),
 		cmocka_unit_test(test_labels_that_become_the_same),
+		cmocka_unit_test(test_the_order_in_a_snapshot_does_not_matter),
 		cmocka_unit_test(test_comings_and_goings),
 	};
 

@@ -78,7 +78,7 @@ struct series_process;
 /* A series and what it takes to count further. */
 struct series_state {
 	struct series now;
-	struct series_process **processes; /* ordered as in snapshots */
+	struct series_process **processes; /* by pid and start */
 	size_t processes_count;
 	int64_t mono_ns; /* of the last snapshot */
 	size_t max_sets;
@@ -101,7 +101,7 @@ bool series_find(const struct series *s, const struct series_labels *labels, siz
 /* What a process counted last, to know what is new. Returns a new record or NULL. */
 struct series_process *series_process_new(const struct snapshot_process *p);
 void series_process_free(struct series_process *p);
-/* -1, 0, 1 as known comes before p in a snapshot, is it, or comes after it. */
+/* -1, 0, 1 as known comes before p by pid and start, is it, or comes after it. */
 int series_process_order(const struct series_process *known, const struct snapshot_process *p);
 /* Adds what is new of from's process to set, and remembers it. */
 void series_process_count(struct series_process *known, const struct family_source *from,

@@ -27,8 +27,9 @@ struct group {
 struct update {
 	struct series_state *state;
 	const struct snapshot *s;
-	struct member *members; /* as in the snapshot */
-	struct member **sorted; /* by labels */
+	struct member *members;
+	struct member **sorted;	 /* by labels */
+	struct member **by_life; /* by pid and start */
 	struct group *groups;	/* by rank, those served first */
 	size_t groups_count, served, left_out;
 	struct series_process **processes; /* room for what the state will have */
@@ -42,6 +43,15 @@ static int by_labels(const void *a, const void *b)
 	const struct member *x = *(struct member *const *)a, *y = *(struct member *const *)b;
 
 	return series_labels_compare(&x->labels, &y->labels);
+}
+
+static int by_life(const void *a, const void *b)
+{
+	const struct member *x = *(struct member *const *)a, *y = *(struct member *const *)b;
+
+	if (x->process->pid != y->process->pid)
+		return x->process->pid < y->process->pid ? -1 : 1;
+	return x->process->start < y->process->start ? -1 : x->process->start > y->process->start;
 }
 
 static int by_rank(const void *a, const void *b)
@@ -78,14 +88,16 @@ static int group_members(struct update *u)
 
 	u->members = calloc(n + 1, sizeof(*u->members));
 	u->sorted = calloc(n + 1, sizeof(struct member *));
+	u->by_life = calloc(n + 1, sizeof(struct member *));
 	u->groups = calloc(n + 1, sizeof(*u->groups));
-	if (!u->members || !u->sorted || !u->groups)
+	if (!u->members || !u->sorted || !u->by_life || !u->groups)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		u->members[i].process = &u->s->processes[i];
 		series_labels_of(&u->members[i].labels, &u->s->processes[i], u->state->include_pid);
-		u->sorted[i] = &u->members[i];
+		u->sorted[i] = u->by_life[i] = &u->members[i];
 	}
+	qsort(u->by_life, n, sizeof(struct member *), by_life);
 	qsort(u->sorted, n, sizeof(struct member *), by_labels);
 	for (size_t i = 0; i < n; i++) {
 		struct group *g;
@@ -125,7 +137,7 @@ static int find_sets(struct update *u)
 	return 0;
 }
 
-/* Both are ordered by pid and start. */
+/* Records are ordered by pid and start, too. */
 static int know_processes(struct update *u)
 {
 	struct series_state *state = u->state;
@@ -135,7 +147,7 @@ static int know_processes(struct update *u)
 	if (!u->processes)
 		return -ENOMEM;
 	for (size_t i = 0; i < u->s->processes_count; i++) {
-		struct member *m = &u->members[i];
+		struct member *m = u->by_life[i];
 
 		if (!m->served)
 			continue;
@@ -311,6 +323,7 @@ static void update_free(struct update *u)
 	free(u->sets);
 	free(u->members);
 	free(u->sorted);
+	free(u->by_life);
 	free(u->groups);
 }
 
