@@ -214,8 +214,10 @@ def test_waits_are_noted(job, what, noted):
     assert len(mine) == 10 and all(n.end - n.begin >= 5 * MS for n in mine)
     assert truth.noted(noted, truth.opened, truth.closed, worker) == sum(
         n.end - n.begin for n in mine)
-    if what in ("disk", "runnable"):
+    if what == "disk":
         assert all(n.value for n in mine)
+    if what == "runnable":  # a slice of time may be longer than one wait
+        assert sum(n.value for n in mine) > 1000
     if what == "lock":
         others = [n for n in truth.notes if n.tid != worker]
         assert {n.what for n in others} == {"running"} and len(others) == 10

@@ -101,7 +101,10 @@ class Line:
         last = min((end - self.start - 1) // row_ns, (self.used - 1) // self.bins_a_row)
         for row in range(first, last + 1):
             low = self.start + row * row_ns
-            share = (min(end, low + row_ns) - max(begin, low)) / row_ns
+            high = low + row_ns
+            if low < self.closed < high:
+                high = self.closed
+            share = max(0, min(end, high) - max(begin, low)) / (high - low)
             counts = array("I")
             counts.frombytes(self._data[at + row * 4 * BUCKETS:at + (row + 1) * 4 * BUCKETS])
             for bucket in range(BUCKETS):
