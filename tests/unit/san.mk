@@ -13,9 +13,10 @@ SAN_CFLAGS = -std=c11 $(SAN_OPTIMIZE) -gline-tables-only -Wall -Wextra -Wno-unus
 SAN_OPTIMIZE = -O0
 SAN_BINS := $(UNIT_SRCS:tests/unit/%.c=$(SAN)/tests/unit/%)
 
-# What fuzzers and one test run a million times; optimizing all takes longer than it saves.
+# What fuzzers and two tests run a million times; optimizing all takes longer than it saves.
 SAN_HOT := $(wildcard user/target/*.c user/collect/*.c user/record/*.c user/model/*.c \
-	user/report/*.c user/util/*.c) tests/unit/test_record.c
+	user/report/*.c user/util/*.c) user/monitor/estimate.c tests/unit/test_record.c \
+	tests/unit/test_estimate.c
 $(SAN_HOT:%.c=$(SAN)/obj/%.o): SAN_OPTIMIZE = -O1
 
 $(SAN)/obj/%.o: %.c | $(SKEL) $(BUILD)/metrics.pb-c.h
