@@ -95,6 +95,7 @@ CASES = {
     "histogram-log": ("machine", 24, 80, ["enter", "4", "l", "right"], {}),
     "newcomer": ("machine", 24, 80, ["end", "enter"], {}),
     "help-80x24": ("machine", 24, 80, ["h"], {}),
+    "help-ascii": ("machine", 40, 80, ["h"], {"LC_ALL": "C"}),
     "help-end": ("machine", 24, 80, ["?", "pgdn", "pgdn", "pgdn", "pgdn", "pgdn"], {}),
     "help-threads": ("machine", 40, 100, ["enter", "3", "h", "pgdn"], {}),
     "unknown-key": ("machine", 24, 80, ["x"], {}),

@@ -37,6 +37,12 @@ static void rates_say_how_far_off(void **state)
 	reads(CELL_RATE, between(1000, 995, 1005), "1.00k ±0.5 %", "1.00k +-0.5 %");
 	/* Never as if it were exact. */
 	reads(CELL_RATE, between(1000, 999.9, 1000), "1.00k ±0.1 %", "1.00k +-0.1 %");
+	/* Far off: between which bounds. */
+	reads(CELL_RATE, between(100, 20, 42100), "20–42.1k", "20-42.1k");
+	reads(CELL_RATE, between(100, 1, 199), "100 ±99 %", "100 +-99 %");
+	reads(CELL_BYTE_RATE, between(2048, 1024, 1048576), "1.00 KiB–1.00 MiB",
+	      "1.00 KiB-1.00 MiB");
+	reads(CELL_BYTE_RATE, between(2048, 0, 1048576), "≤1.00 MiB", "<=1.00 MiB");
 	/* Nothing seen: what it may be at most. */
 	reads(CELL_RATE, between(0, 0, 30), "≤30", "<=30");
 	reads(CELL_RATE, between(1, 0, 500), "≤500", "<=500");
@@ -46,13 +52,28 @@ static void rates_say_how_far_off(void **state)
 	reads(CELL_BYTE_RATE, between(0, 0, 2048), "≤2.00 KiB", "<=2.00 KiB");
 }
 
+static void bounds_that_do_not_fit(void **state)
+{
+	struct estimate e = between(2048, 1024, 1048576);
+	struct cell c = cell_estimate(CELL_BYTE_RATE, &e);
+	char buf[64];
+
+	assert_string_equal(cell_format(&c, 17, true, buf, sizeof(buf)), "1.00 KiB–1.00 MiB");
+	assert_string_equal(cell_format(&c, 16, true, buf, sizeof(buf)), "≤1.00 MiB");
+}
+
 static void shares_are_percent(void **state)
 {
 	reads(CELL_SHARE, between(0.61, 0.58, 0.64), "61 ±3", "61 +-3");
 	reads(CELL_SHARE, between(0.613, 0.613, 0.613), "61", "61");
 	reads(CELL_SHARE, between(0.0132, 0.0132, 0.0132), "1.3", "1.3");
 	reads(CELL_SHARE, between(0.0132, 0.0112, 0.0152), "1.3 ±0.2", "1.3 +-0.2");
-	reads(CELL_SHARE, between(0.05, 0, 0.17), "5 ±12", "5 +-12");
+	reads(CELL_SHARE, between(0.05, 0, 0.17), "0–17", "0-17");
+	reads(CELL_SHARE, between(0.05, 0.002, 0.17), "0.2–17", "0.2-17");
+	reads(CELL_SHARE, between(0.99, 0.88, 1), "88–100", "88-100");
+	reads(CELL_SHARE, between(0.98, 0.96, 1), "98 ±2", "98 +-2");
+	reads(CELL_SHARE, between(0, 0, 1), "0–100", "0-100");
+	reads(CELL_SHARE, between(0, 0, 0.03), "0–3.0", "0-3.0");
 	reads(CELL_SHARE, between(1, 1, 1), "100", "100");
 	reads(CELL_SHARE, between(0.3, 0.29999, 0.3), "30 ±0.1", "30 +-0.1");
 }
@@ -150,6 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rates_say_how_far_off),
+		cmocka_unit_test(bounds_that_do_not_fit),
 		cmocka_unit_test(shares_are_percent),
 		cmocka_unit_test(what_is_not_known_is_no_zero),
 		cmocka_unit_test(durations),

@@ -110,22 +110,33 @@ static void number(double value, bool bytes, char *buf, size_t size)
 		format_short(value, buf, size);
 }
 
-static void format_rate(const struct cell *c, bool bytes, bool utf8, char *buf, size_t size)
+/* Bounds instead of a value and how far off it is, where that is far. */
+static void format_rate_range(const struct cell *c, size_t width, bool bytes, bool utf8, char *buf,
+			      size_t size)
 {
-	const char *sign = utf8 ? "±" : "+-";
+	char low[24], high[24];
+
+	number(c->low, bytes, low, sizeof(low));
+	number(c->high, bytes, high, sizeof(high));
+	snprintf(buf, size, "%s%s%s", low, utf8 ? "–" : "-", high);
+	if (c->low <= 0 || text_width(buf) > width)
+		snprintf(buf, size, "%s%s", utf8 ? "≤" : "<=", high);
+}
+
+static void format_rate(const struct cell *c, size_t width, bool bytes, bool utf8, char *buf,
+			size_t size)
+{
 	double off = half(c), relative = c->value > 0 ? 100 * off / c->value : INFINITY;
 	char text[24];
 
-	if (off <= 0) {
-		number(c->value, bytes, buf, size);
-	} else if (relative >= 999.5) { /* "0 ±…" says less than what it may be at most */
-		number(c->high, bytes, text, sizeof(text));
-		snprintf(buf, size, "%s%s", utf8 ? "≤" : "<=", text);
-	} else {
-		number(c->value, bytes, text, sizeof(text));
-		snprintf(buf, size, "%s %s%.*f %%", text, sign, relative < 0.95,
+	number(c->value, bytes, text, sizeof(text));
+	if (off <= 0)
+		snprintf(buf, size, "%s", text);
+	else if (relative >= 99.5)
+		format_rate_range(c, width, bytes, utf8, buf, size);
+	else
+		snprintf(buf, size, "%s %s%.*f %%", text, utf8 ? "±" : "+-", relative < 0.95,
 			 fmax(relative, LEAST_OFF));
-	}
 }
 
 static void format_share(const struct cell *c, bool utf8, char *buf, size_t size)
@@ -135,9 +146,12 @@ static void format_share(const struct cell *c, bool utf8, char *buf, size_t size
 
 	if (off <= 0)
 		snprintf(buf, size, "%.*f", value < 9.95, value);
+	else if (off >= value || value + off > 100.05) /* there is less room on one side */
+		snprintf(buf, size, "%.*f%s%.*f", c->low < 0.0995 && c->low > 0, 100 * c->low,
+			 utf8 ? "–" : "-", c->high < 0.0995, 100 * c->high);
 	else
-		snprintf(buf, size, "%.*f %s%.*f", decimals, value, utf8 ? "±" : "+-",
-			 off < 0.95, fmax(off, LEAST_OFF));
+		snprintf(buf, size, "%.*f %s%.*f", decimals, value, utf8 ? "±" : "+-", off < 0.95,
+			 fmax(off, LEAST_OFF));
 }
 
 static void format_text(const char *text, size_t width, bool utf8, char *buf, size_t size)
@@ -173,7 +187,7 @@ static void format_known(const struct cell *c, size_t width, bool utf8, char *bu
 		break;
 	case CELL_RATE:
 	case CELL_BYTE_RATE:
-		format_rate(c, c->kind == CELL_BYTE_RATE, utf8, buf, size);
+		format_rate(c, width, c->kind == CELL_BYTE_RATE, utf8, buf, size);
 		break;
 	case CELL_SHARE:
 		format_share(c, utf8, buf, size);

@@ -18,9 +18,9 @@ enum cell_kind {
 	CELL_TEXT,
 	CELL_COUNT,	 /* "1,234" */
 	CELL_NUMBER,	 /* "1234": an id */
-	CELL_RATE,	 /* "12.3k ±3 %": off by 3 % of the value */
+	CELL_RATE,	 /* "12.3k ±3 %": off by 3 % of the value; "10–80", "≤80" */
 	CELL_BYTE_RATE,	 /* "3.41 GiB ±3 %" */
-	CELL_SHARE,	 /* of 1, in percent: "61 ±3": 58 to 64 percent */
+	CELL_SHARE,	 /* of 1, in percent: "61 ±3": 58 to 64 percent; "0–17" */
 	CELL_PERCENT,	 /* "0.72" */
 	CELL_DURATION,	 /* ns */
 	CELL_BYTES,

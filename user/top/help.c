@@ -29,6 +29,7 @@ static const char *const reading[] = {
 	"            true value is within 3 % of it, 95 times of 100. Without ± it",
 	"            was counted.",
 	"61 ±3       the same for a share: between 58 and 64 percent.",
+	"10–80 ≤80   where few were seen: it lies between these, it is at most this.",
 	"n/a         not known, which is not 0.",
 	"gbpf costs  what the probes take of the worst thread's time, estimated, and",
 	"            what they may take.",
@@ -43,19 +44,38 @@ struct page {
 	int line, rows;
 };
 
+/* The signs of estimates as they are drawn in ASCII. */
+static const char *in_ascii(const char *text, char *buf, size_t size)
+{
+	static const struct {
+		const char *sign, *ascii;
+	} signs[] = {{"±", "+-"}, {"≤", "<="}, {"–", "-"}};
+	size_t at = 0;
+
+	while (*text && at + 3 < size) {
+		size_t n = 1, i = 0;
+
+		while (i < 3 && strncmp(text, signs[i].sign, strlen(signs[i].sign)) != 0)
+			i++;
+		if (i < 3)
+			n = strlen(signs[i].sign);
+		at += (size_t)snprintf(buf + at, size - at, "%.*s", i < 3 ? 2 : 1,
+				       i < 3 ? signs[i].ascii : text);
+		text += n;
+	}
+	buf[at] = '\0';
+	return buf;
+}
+
 static void put(struct page *p, enum style style, const char *text)
 {
 	int row = p->line++ - (int)p->t->help.top;
-	const char *sign = screen_utf8(p->t->screen) ? NULL : strstr(text, "±");
 	char ascii[200];
 
 	if (row < 0 || row >= p->rows)
 		return;
-	if (sign) {
-		snprintf(ascii, sizeof(ascii), "%.*s+-%s", (int)(sign - text), text,
-			 sign + strlen("±"));
-		text = ascii;
-	}
+	if (!screen_utf8(p->t->screen))
+		text = in_ascii(text, ascii, sizeof(ascii));
 	screen_text(p->t->screen, row, 1, screen_columns(p->t->screen) - 2, style, text);
 }
 
