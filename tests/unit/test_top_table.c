@@ -98,12 +98,28 @@ static void order_is(struct table_sort sort, const uint32_t *expected)
 
 static void rows_are_sorted(void **state)
 {
-	/* Unknown last, whichever way; equals as they came. */
+	/* Unknown last, whichever way; equals by their id. */
 	order_is((struct table_sort){RATE, false}, (const uint32_t[]){2, 0, 3, 4, 1});
 	order_is((struct table_sort){RATE, true}, (const uint32_t[]){4, 0, 3, 2, 1});
 	order_is((struct table_sort){NAME, true}, (const uint32_t[]){1, 0, 4, 3, 2});
 	order_is((struct table_sort){NAME, false}, (const uint32_t[]){3, 4, 0, 1, 2});
 	order_is((struct table_sort){ID, false}, (const uint32_t[]){4, 3, 2, 1, 0});
+}
+
+static void equals_are_ordered_by_the_tie(void **state)
+{
+	struct table by_rate = table;
+	uint32_t order[5];
+	const struct row equal[] = {
+		{1, "a", 10}, {1, "b", -1}, {1, "c", 30}, {1, "d", 10}, {1, "e", 20},
+	};
+
+	by_rate.tie = RATE;
+	by_rate.rows = equal;
+	assert_int_equal(table_order(&by_rate, (struct table_sort){ID, true}, order), 0);
+	assert_memory_equal(order, ((const uint32_t[]){2, 4, 0, 3, 1}), sizeof(order));
+	assert_int_equal(table_order(&by_rate, (struct table_sort){ID, false}, order), 0);
+	assert_memory_equal(order, ((const uint32_t[]){2, 4, 0, 3, 1}), sizeof(order));
 }
 
 static void columns_have_names(void **state)
@@ -186,6 +202,7 @@ int main(void)
 		cmocka_unit_test(columns_fit_by_what_matters),
 		cmocka_unit_test(what_is_left_over_goes_to_those_that_grow),
 		cmocka_unit_test(rows_are_sorted),
+		cmocka_unit_test(equals_are_ordered_by_the_tie),
 		cmocka_unit_test(columns_have_names),
 		cmocka_unit_test(the_cursor_stays_inside),
 		cmocka_unit_test(rows_that_go_take_the_cursor_along),

@@ -48,14 +48,20 @@ const char *api_label(uint16_t api, char *buf, size_t size)
 	return buf;
 }
 
-/* ns a second in this API, as its rate and what calls seen took tell; below 0: n/a. */
+/*
+ * ns a second in this API: its rate, and what the calls seen in this interval took,
+ * or all that were ever seen; below 0: n/a.
+ */
 static double api_time(const struct snapshot_api *a)
 {
+	uint64_t calls = a->seen ? a->seen : a->calls;
+	uint64_t time = a->seen ? a->interval_ns : a->total_ns;
+
 	if (!a->calls_per_s.known)
 		return -1;
 	if (a->calls_per_s.value <= 0)
 		return 0;
-	return a->seen ? a->calls_per_s.value * (double)a->interval_ns / (double)a->seen : -1;
+	return calls ? a->calls_per_s.value * (double)time / (double)calls : -1;
 }
 
 static double api_time_share(const struct snapshot_process *p, const struct snapshot_api *a)
@@ -140,7 +146,7 @@ static uint64_t api_identity(const void *rows, size_t row)
 const struct table apis_table = {
 	.columns = api_columns, .columns_count = A_COLUMNS,
 	.sets = api_sets, .sets_count = sizeof(api_sets) / sizeof(api_sets[0]),
-	.cell = api_cell, .identity = api_identity,
+	.tie = A_SEEN, .cell = api_cell, .identity = api_identity,
 };
 
 const struct snapshot_api *top_api(const struct top *t)
@@ -227,7 +233,7 @@ static uint64_t kernel_identity(const void *rows, size_t row)
 const struct table kernels_table = {
 	.columns = kernel_columns, .columns_count = K_COLUMNS,
 	.sets = kernel_sets, .sets_count = sizeof(kernel_sets) / sizeof(kernel_sets[0]),
-	.cell = kernel_cell, .identity = kernel_identity,
+	.tie = K_EVER, .cell = kernel_cell, .identity = kernel_identity,
 };
 
 /* ---- threads ---- */
@@ -342,5 +348,5 @@ static uint64_t thread_identity(const void *rows, size_t row)
 const struct table threads_table = {
 	.columns = thread_columns, .columns_count = T_COLUMNS,
 	.sets = thread_sets, .sets_count = sizeof(thread_sets) / sizeof(thread_sets[0]),
-	.cell = thread_cell, .identity = thread_identity,
+	.tie = T_TID, .cell = thread_cell, .identity = thread_identity,
 };

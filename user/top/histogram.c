@@ -82,6 +82,7 @@ static void draw_summary(struct top *t, const struct snapshot_api *a, const stru
 {
 	struct line l = line_begin(t, row, 1);
 	char text[96], number[32], span[24];
+	int64_t max;
 
 	line_add(&l, "", STYLE_BOLD, api_label(a->api, text, sizeof(text)));
 	text_count(h->count, number, sizeof(number));
@@ -94,7 +95,9 @@ static void draw_summary(struct top *t, const struct snapshot_api *a, const stru
 	line_add(&l, "", STYLE_PLAIN, text);
 	add_duration(t, &l, "p50", histogram_quantile(h, 0.5));
 	add_duration(t, &l, "p99", histogram_quantile(h, 0.99));
-	add_duration(t, &l, "max", (int64_t)h->max_ns);
+	max = t->ever ? (int64_t)h->max_ns : a->max_ns;
+	if (max > 0)
+		add_duration(t, &l, "max", max);
 	line_add(&l, "", STYLE_PLAIN, a->sampled ? "sampled" : "all counted");
 }
 
@@ -110,9 +113,10 @@ void draw_histogram(struct top *t, int row, int rows)
 		return;
 	}
 	if (!copy_histogram(t->copy, t->process, a, t->ever, &h)) {
-		snprintf(text, sizeof(text), "no %scall of %s was seen: + shows %s",
-			 t->ever ? "" : "recent ", api_label(a->api, name, sizeof(name)),
-			 t->ever ? "recent ones" : "those since it was first seen");
+		snprintf(text, sizeof(text), t->ever ?
+			 "only recent calls of %s are kept: + shows them" :
+			 "no recent call of %s was seen: + shows those before",
+			 api_label(a->api, name, sizeof(name)));
 		draw_notice(t, row + 1, STYLE_DIM, text);
 		return;
 	}

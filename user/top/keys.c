@@ -14,6 +14,8 @@ static bool in_process(const struct top *t)
 
 static void show(struct top *t, enum view view)
 {
+	if (view == VIEW_HISTOGRAM) /* of the API that is chosen, however they come to be sorted */
+		t->tables[VIEW_APIS].follows = true;
 	t->view = view;
 	top_arrange(t);
 }
@@ -43,7 +45,6 @@ static void enter(struct top *t)
 		t->tables[VIEW_PROCESSES].follows = true;
 		show(t, VIEW_APIS);
 	} else if (t->view == VIEW_APIS && v->count) {
-		t->tables[VIEW_APIS].follows = true;
 		show(t, VIEW_HISTOGRAM);
 	}
 }

@@ -56,25 +56,36 @@ void table_layout(const struct table *t, size_t set, size_t width, struct layout
 }
 
 struct keyed {
-	struct cell cell;
+	struct cell cell, tie;
 	uint32_t row;
 };
+
+struct directions {
+	bool ascending, tie_ascending;
+};
+
+/* What is not known comes last, whichever way. */
+static int compare_cells(const struct cell *a, const struct cell *b, bool ascending)
+{
+	int order = cell_compare(a, b);
+
+	return a->known && b->known && ascending ? order : -order;
+}
 
 static int compare(const void *a, const void *b, void *ctx)
 {
 	const struct keyed *x = a, *y = b;
-	const struct table_sort *sort = ctx;
-	int order = cell_compare(&x->cell, &y->cell);
+	const struct directions *d = ctx;
+	int order = compare_cells(&x->cell, &y->cell, d->ascending);
 
-	if (!x->cell.known || !y->cell.known)
-		order = -order;
-	else if (!sort->ascending)
-		order = -order;
+	if (!order)
+		order = compare_cells(&x->tie, &y->tie, d->tie_ascending);
 	return order ? order : (x->row > y->row) - (x->row < y->row);
 }
 
 int table_order(const struct table *t, struct table_sort sort, uint32_t *order)
 {
+	struct directions d = {sort.ascending, t->columns[t->tie].ascending};
 	struct keyed *keys;
 
 	for (size_t i = 0; i < t->count; i++)
@@ -87,8 +98,9 @@ int table_order(const struct table *t, struct table_sort sort, uint32_t *order)
 	for (size_t i = 0; i < t->count; i++) {
 		keys[i].row = (uint32_t)i;
 		t->cell(t->rows, i, sort.column, &keys[i].cell);
+		t->cell(t->rows, i, t->tie, &keys[i].tie);
 	}
-	qsort_r(keys, t->count, sizeof(*keys), compare, &sort);
+	qsort_r(keys, t->count, sizeof(*keys), compare, &d);
 	for (size_t i = 0; i < t->count; i++)
 		order[i] = keys[i].row;
 	free(keys);

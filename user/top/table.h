@@ -37,6 +37,7 @@ struct table {
 	size_t columns_count;
 	const struct column_set *sets;
 	size_t sets_count;
+	uint8_t tie; /* column that orders rows that are equal, in its own direction */
 	/* What stands there. */
 	void (*cell)(const void *rows, size_t row, unsigned column, struct cell *c);
 	/* A CELL_DRAWN in width columns; NULL where a table has none. */
@@ -66,7 +67,7 @@ struct table_sort {
 };
 
 /*
- * Indices of rows, in order: what is not known last, equals as they came.
+ * Indices of rows, in order: what is not known last, equals by the table's tie.
  * order has room for t->count. -ENOMEM: as they came.
  */
 int table_order(const struct table *t, struct table_sort sort, uint32_t *order);
