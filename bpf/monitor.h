@@ -60,6 +60,13 @@ enum gbpf_wait {
 	GBPF_WAITS = 7,
 };
 
+enum gbpf_in { /* where a thread was when it left its CPU */
+	GBPF_IN_NONE = 0,
+	GBPF_IN_WAIT = 1,     /* in a call that waits for the GPU */
+	GBPF_IN_DISPATCH = 2, /* in another call */
+	GBPF_INS = 3,
+};
+
 struct gbpf_cell {
 	__u64 calls; /* begun */
 	__u64 errors, bytes, sum_ns, max_ns, slow;
@@ -87,9 +94,9 @@ struct gbpf_thread {
 	__u32 depth, ended;
 	struct gbpf_open open[GBPF_NESTING];
 	__u64 off_since;    /* not on a CPU since; 0: on one, or not known */
-	__u32 off_wait, off_in_call;
+	__u32 off_wait, off_in; /* enum gbpf_wait, enum gbpf_in */
 	__u64 run_delay;    /* as the scheduler counts it, when it last left a CPU */
-	__u64 wait[2][GBPF_WAITS]; /* ns: [in a call][gbpf_wait] */
+	__u64 wait[GBPF_INS][GBPF_WAITS]; /* ns: [enum gbpf_in][gbpf_wait] */
 	__u64 switches;
 	__u64 scratch[6];   /* of copies described by a structure */
 };

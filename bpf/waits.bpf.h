@@ -72,14 +72,14 @@ static __always_inline void lock_ends(struct gbpf_thread *t, u64 now)
 static __always_inline void runnable_correct(struct gbpf_thread *t, u64 run_delay)
 {
 	u64 part = run_delay - t->run_delay, *whole;
-	u32 kind = t->off_wait, in_call = t->off_in_call & 1;
+	u32 kind = t->off_wait, in = t->off_in;
 
-	if (t->run_delay && kind != GBPF_WAIT_RUNNABLE && kind < GBPF_WAITS) {
-		whole = &t->wait[in_call][kind];
+	if (t->run_delay && kind != GBPF_WAIT_RUNNABLE && kind < GBPF_WAITS && in < GBPF_INS) {
+		whole = &t->wait[in][kind];
 		if (part > *whole)
 			part = *whole;
 		*whole -= part;
-		t->wait[in_call][GBPF_WAIT_RUNNABLE] += part;
+		t->wait[in][GBPF_WAIT_RUNNABLE] += part;
 	}
 	t->run_delay = run_delay;
 }
@@ -90,20 +90,21 @@ static __noinline void thread_leaves(struct task_struct *task, struct gbpf_threa
 	t->switches++;
 	t->spent[0] += mon.cost_switch;
 	t->off_wait = wait_kind(task);
-	t->off_in_call = t->depth > 0;
+	t->off_in = !t->depth ? GBPF_IN_NONE :
+		    t->open[0].class & GBPF_CLASS_WAITS ? GBPF_IN_WAIT : GBPF_IN_DISPATCH;
 	t->off_since = now;
-	if (t->off_wait == GBPF_WAIT_LOCK && !t->off_in_call)
+	if (t->off_wait == GBPF_WAIT_LOCK && t->off_in == GBPF_IN_NONE)
 		lock_begins(t, now);
 }
 
 static __noinline void thread_returns(struct gbpf_thread *t, u64 now)
 {
-	u32 kind = t->off_wait;
+	u32 kind = t->off_wait, in = t->off_in;
 
 	if (!t->off_since)
 		return;
-	if (kind < GBPF_WAITS)
-		t->wait[t->off_in_call & 1][kind] += now - t->off_since;
+	if (kind < GBPF_WAITS && in < GBPF_INS)
+		t->wait[in][kind] += now - t->off_since;
 	t->off_since = 0;
 	if (kind == GBPF_WAIT_LOCK)
 		lock_ends(t, now);

@@ -169,6 +169,7 @@ static int run_monitor(const struct command *self, int argc, char **argv)
 	status = opt_parse(self, &o, argc, argv, &first);
 	if (status != OPT_OK)
 		return status == OPT_HELP ? EXIT_OK : EXIT_USAGE;
+	o.watching.apis = o.format == FORMAT_JSON && !o.quiet;
 	status = check(self, &o);
 	if (!status)
 		status = serve(&o, &served);

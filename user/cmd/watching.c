@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "target/target.h"
 #include "util/err.h"
 
+#define NICE (-15)
 #define STEP_NS 100000000LL
 #define INTERVAL_MIN 100000000LL
 
@@ -128,6 +130,7 @@ int watching_start(struct watching *w, const struct command *command,
 	memset(w, 0, sizeof(*w));
 	w->signals = -1;
 	w->screen = o->screen;
+	mo.apis = o->apis;
 	mo.detail = o->detail || o->screen;
 	status = options_check(w, command, o, &mo.max_overhead);
 	if (status)
@@ -136,6 +139,8 @@ int watching_start(struct watching *w, const struct command *command,
 		err_report("cannot take signals");
 		return EXIT_FAILED;
 	}
+	/* closing a window late costs the targets more than it may; where we may not, we try */
+	setpriority(PRIO_PROCESS, 0, NICE);
 	mo.interval_ns = o->interval;
 	mo.probes.rung = (enum rung)o->rung;
 	if (w->pids_count) {
@@ -183,9 +188,10 @@ void watching_end(struct watching *w)
 	double seconds = w->monitor ? monitor_detach_s(w->monitor) : 0;
 	size_t i;
 
-	if (seconds > 2)
+	if (seconds > 2) {
 		err_report("this kernel takes the probes off one by one: about %.0f s", seconds);
-	signals_back();
+		signals_back();
+	}
 	monitor_free(w->monitor);
 	w->monitor = NULL;
 	for (i = 0; i < w->held_count; i++) {

@@ -4,9 +4,9 @@
  * 95 % interval that says how much the windows can tell. Pure arithmetic.
  *
  * What is counted in windows (launches) is estimated from what was counted there
- * and, where there is one, from an anchor: calls of the same process that are
- * probed all the time and come with them (syncs, graph launches), whose number
- * over the interval is known exactly.
+ * and, where there is one, from an anchor: something of the same process that comes
+ * with them and is known exactly over the whole interval, such as the time its
+ * threads worked (ns), or calls that are probed all the time.
  *
  * What the windows saw counts as seen; only the rest of the interval is estimated,
  *   total = seen + rate of the rest x its length,

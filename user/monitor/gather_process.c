@@ -48,11 +48,35 @@ struct estimate hot_part(const struct gathering *g, const struct mon_image *item
 {
 	double part = (double)item->hot_ns / (double)g->length;
 
-	e.known &= !item->mixed;
 	e.value *= part;
 	e.low *= part;
 	e.high *= part;
 	return e;
+}
+
+static bool counts_for(const struct mon_api *a, enum quantity q)
+{
+	switch (q) {
+	case Q_LAUNCHES:
+	case Q_SLOW:
+		return a->class == GBPF_CLASS_LAUNCH;
+	case Q_COPIES:
+	case Q_COPY_BYTES:
+		return a->class == GBPF_CLASS_COPY;
+	default:
+		return true;
+	}
+}
+
+/* Of what was first counted and then sampled beside others nobody knows which part is which. */
+static bool mixed(const struct mon_process *p, enum quantity q)
+{
+	size_t i;
+
+	for (i = 0; i < p->apis_count; i++)
+		if (p->apis[i]->mixed && counts_for(p->apis[i], q))
+			return true;
+	return false;
 }
 
 /* What is always probed is counted; what is sampled comes on top. */
@@ -70,7 +94,8 @@ static struct estimate rate_of(const struct gathering *g, const struct mon_proce
 		steady.known = q != Q_LAUNCHES || item->windows;
 		return steady;
 	}
-	facts = facts_of(item, (double)p->anchors, (double)p->sampled[q]);
+	facts = facts_of(item, p->anchors, (double)p->sampled[q]);
+	steady.known = !mixed(p, q);
 	return sum_of(steady, hot_part(g, item, estimate_rate(p->series[q], &facts)));
 }
 
@@ -104,18 +129,28 @@ static void api_gather(const struct gathering *g, const struct mon_process *p, s
 	out->total_ns = a->last.sum_ns;
 	out->seen = a->last.calls - a->begin.calls;
 	out->interval_ns = a->last.sum_ns - a->begin.sum_ns;
-	buckets_since(c, a->mark[1], recent);
-	out->p50_ns = histogram_quantile(recent, 0.5);
-	out->p99_ns = histogram_quantile(recent, 0.99);
-	out->max_ns = recent->count ? (int64_t)c->max_ns : -1;
+	out->p50_ns = out->p99_ns = out->max_ns = -1;
+	if (recent) {
+		buckets_since(c, a->mark[1], recent);
+		out->p50_ns = histogram_quantile(recent, 0.5);
+		out->p99_ns = histogram_quantile(recent, 0.99);
+		out->max_ns = recent->count ? (int64_t)c->max_ns : -1;
+	}
 	out->calls_per_s = exactly((double)(out->seen - a->seen) * 1e9 / (double)g->length);
 	if (!item_sampled(item) || (!a->hot && !a->seen))
 		return;
-	facts = facts_of(item, (double)p->anchors, (double)a->seen);
-	out->calls_per_s.known = a->calls != NULL;
+	facts = facts_of(item, p->anchors, (double)a->seen);
+	out->calls_per_s.known = a->calls && !a->mixed;
 	if (a->calls)
 		out->calls_per_s = sum_of(out->calls_per_s,
 					  hot_part(g, item, estimate_rate(a->calls, &facts)));
+}
+
+/* Adding up buckets takes time: only where they are told. */
+static bool recent_wanted(const struct gathering *g, const struct mon_api *a)
+{
+	return g->m->options.apis || g->m->options.detail || a->class == GBPF_CLASS_LAUNCH ||
+	       a->class == GBPF_CLASS_SYNC;
 }
 
 static int apis_gather(const struct gathering *g, struct mon_process *p,
@@ -135,7 +170,7 @@ static int apis_gather(const struct gathering *g, struct mon_process *p,
 		struct mon_api *a = p->apis[i];
 		struct snapshot_api *o = &out->apis[out->apis_count++];
 
-		api_gather(g, p, a, &recent, o);
+		api_gather(g, p, a, recent_wanted(g, a) ? &recent : NULL, o);
 		if (a->class == GBPF_CLASS_LAUNCH)
 			histogram_add(&launch[0], &recent);
 		else if (a->class == GBPF_CLASS_SYNC)

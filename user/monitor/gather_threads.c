@@ -21,7 +21,7 @@ static struct estimate share_of(const struct gathering *g, const struct mon_imag
 		steady.known = waits || item->windows;
 		return steady;
 	}
-	facts = facts_of(item, 0, (double)t->seen[waits]);
+	facts = facts_of(item, waits ? 0 : t->anchors, (double)t->seen[waits]);
 	e = sum_of(steady, hot_part(g, item, estimate_share(t->share[waits], &facts)));
 	e.value = e.value > 1 ? 1 : e.value;
 	e.high = e.high > 1 ? 1 : e.high;
@@ -52,13 +52,13 @@ static void waits_gather(const struct gathering *g, const struct mon_thread *t,
 	unsigned in, k;
 
 	out->sched_known = g->m->counts.switch_link >= 0;
-	for (in = 0; in < 2; in++)
+	for (in = 0; in < GBPF_INS; in++)
 		for (k = 1; k < GBPF_WAITS; k++) {
 			share = (double)(t->now.wait[in][k] - t->begin.wait[in][k]) / length;
 			if (share < 0 || share > 1) /* corrected since: see runnable_correct() */
 				share = share < 0 ? 0 : 1;
-			away[in] += share;
-			if (!in)
+			away[in != GBPF_IN_NONE] += share;
+			if (in == GBPF_IN_NONE)
 				out->wait_share[k] = share;
 		}
 	calls = out->dispatch_share.value + out->sync_share.value;

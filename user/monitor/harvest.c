@@ -8,7 +8,8 @@
 #include "probe/catalogue.h"
 
 #define RAMP_MAX_NS 30e6
-#define SHORTEST_NS 20000000LL /* a rate over less says little */
+#define SHORTEST_NS 200000000LL /* a rate over less says little, */
+#define FEW_CALLS 32		/* unless it is of more calls than this */
 
 static uint64_t load(const __u64 *at)
 {
@@ -49,12 +50,12 @@ void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thr
 		out->calls[i] = load(&t->calls[i]);
 		out->time[i][0] = load(&t->time[i][0]);
 		out->time[i][1] = load(&t->time[i][1]);
-		memcpy(out->wait[i], t->wait[i], sizeof(out->wait[i]));
 	}
+	memcpy(out->wait, t->wait, sizeof(out->wait));
 	out->launches = load(&t->launches);
 	off = load(&t->off_since);
-	if (off && (int64_t)off < now && t->off_wait < GBPF_WAITS)
-		out->wait[t->off_in_call & 1][t->off_wait] += (uint64_t)now - off;
+	if (off && (int64_t)off < now && t->off_wait < GBPF_WAITS && t->off_in < GBPF_INS)
+		out->wait[t->off_in][t->off_wait] += (uint64_t)now - off;
 	/* one that returns just now must not count twice, as time and as open */
 	if (open_call(t, &open) && (int64_t)open.ts < now) {
 		uint64_t before = out->time[0][!!(open.class & GBPF_CLASS_WAITS)];
@@ -109,7 +110,7 @@ static int cell_new(struct monitor *m, uint32_t slot, uint64_t key)
 		return err;
 	}
 	m->apis[slot] = a;
-	windows_mark(p);
+	windows_mark(p, false);
 	return 0;
 }
 
@@ -148,7 +149,9 @@ static void proc_find(struct monitor *m, uint32_t slot)
 {
 	struct mon_process *p = process_get(m, (uint32_t)m->counts.procs_keys[slot]);
 
-	if (p && p->proc_slot != slot) {
+	if (!p) {
+		counts_free_proc(&m->counts, slot); /* gone before anybody knew of it */
+	} else if (p->proc_slot != slot) {
 		p->proc_slot = slot;
 		memset(&p->proc_begin, 0, sizeof(p->proc_begin));
 	}
@@ -178,18 +181,44 @@ int harvest(struct monitor *m)
 	return err;
 }
 
+/* What a thread worked so far, ns: on a CPU, not waiting for the GPU, not for our probes. */
+static double thread_worked(const struct thread_read *t)
+{
+	double worked = (double)t->at;
+	unsigned k;
+
+	for (k = 0; k < GBPF_WAITS; k++)
+		worked -= (double)(t->wait[GBPF_IN_NONE][k] + t->wait[GBPF_IN_DISPATCH][k]);
+	worked -= (double)(t->time[0][1] + t->time[1][1]);
+	return worked - (double)(t->spent[0] + t->spent[1]);
+}
+
+static double grown(double now, double before)
+{
+	return now > before ? now - before : 0;
+}
+
 static bool process_of(const struct mon_process *p, const struct mon_image *item)
 {
 	return p->image == item->image;
 }
 
-static uint64_t steady_calls(const struct mon_process *p)
+/*
+ * What is known all the time, and what launches come with: the work of the threads
+ * that call CUDA, or where the scheduler does not tell, the calls always probed.
+ */
+static double process_anchor(const struct monitor *m, const struct mon_process *p)
 {
-	uint64_t sum = 0;
+	double sum = 0;
 	size_t i;
 
-	for (i = 0; i < p->threads_count; i++)
-		sum += p->threads[i]->now.calls[0];
+	for (i = 0; i < p->threads_count; i++) {
+		const struct thread_read *t = &p->threads[i]->now;
+
+		if (!t->launches)
+			continue;
+		sum += m->counts.switch_link >= 0 ? thread_worked(t) : (double)t->calls[0];
+	}
 	return sum;
 }
 
@@ -235,16 +264,23 @@ void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t n
 
 	for (i = 0; i < m->processes_count; i++) {
 		struct mon_process *p = m->processes[i];
-		uint64_t calls;
+		double anchor;
 
 		if (!process_of(p, item))
 			continue;
-		for (k = 0; k < p->threads_count; k++)
-			thread_read(m, p->threads[k]->slot, now, &p->threads[k]->now);
-		calls = steady_calls(p);
+		for (k = 0; k < p->threads_count; k++) {
+			struct mon_thread *t = p->threads[k];
+
+			thread_read(m, t->slot, now, &t->now);
+			anchor = thread_worked(&t->now);
+			if (item->hot_since)
+				t->anchors += grown(anchor, t->anchor_at);
+			t->anchor_at = anchor;
+		}
+		anchor = process_anchor(m, p);
 		if (item->hot_since)
-			p->anchors += calls - p->anchor_at;
-		p->anchor_at = calls;
+			p->anchors += grown(anchor, p->anchor_at);
+		p->anchor_at = anchor;
 	}
 	if (item->hot_since)
 		item->hot_ns += now - (item->hot_since > m->begin ? item->hot_since : m->begin);
@@ -267,7 +303,7 @@ void harvest_window_begin(struct monitor *m, const struct mon_image *item)
 			thread_read(m, t->slot, now, &t->now);
 			t->opened = t->now;
 		}
-		p->window_calls = steady_calls(p);
+		p->window_anchor = process_anchor(m, p);
 	}
 }
 
@@ -297,9 +333,8 @@ static void quantities_add(const struct mon_api *a, const struct cell_read *from
 }
 
 /* Shares of each thread; in w->lost what the busiest one lost to probes. */
-static void threads_window(struct mon_process *p, struct window_count *w)
+static void threads_window(struct mon_process *p, struct window_count *w, bool sched)
 {
-	struct window_count plain = {.length = w->length, .stands_for = w->stands_for};
 	uint64_t most = 0;
 	size_t k, n;
 
@@ -320,12 +355,33 @@ static void threads_window(struct mon_process *p, struct window_count *w)
 		for (n = 0; n < 2; n++) {
 			uint64_t ns = b->time[1][n] - a->time[1][n];
 
+			struct window_count own = {.length = w->length,
+						   .stands_for = w->stands_for};
+
 			if (!ns && !t->share[n])
 				continue;
-			series_put(&t->share[n], plain, (double)ns);
+			if (!n && sched) /* dispatching is work, waiting is none */
+				own.anchor = grown(thread_worked(b), thread_worked(a));
+			series_put(&t->share[n], own, (double)ns);
 			t->seen[n] += ns;
 		}
 	}
+}
+
+/* One call in a window of two milliseconds does not make five hundred a second. */
+static void peak_add(struct mon_api *a, uint64_t calls, int64_t ns)
+{
+	double rate;
+
+	a->pool_calls += calls;
+	a->pool_ns += ns;
+	if (a->pool_ns < SHORTEST_NS && a->pool_calls < FEW_CALLS)
+		return;
+	rate = (double)a->pool_calls * 1e9 / (double)a->pool_ns;
+	if (rate > a->peak)
+		a->peak = rate;
+	a->pool_calls = 0;
+	a->pool_ns = 0;
 }
 
 static void process_window(struct monitor *m, struct mon_process *p, struct window_count w)
@@ -333,21 +389,18 @@ static void process_window(struct monitor *m, struct mon_process *p, struct wind
 	uint64_t q[Q_COUNT] = {0};
 	size_t i;
 
-	w.anchor = (double)(steady_calls(p) - p->window_calls);
-	threads_window(p, &w);
+	w.anchor = grown(process_anchor(m, p), p->window_anchor);
+	threads_window(p, &w, m->counts.switch_link >= 0);
 	for (i = 0; i < p->apis_count; i++) {
 		struct mon_api *a = p->apis[i];
 		struct cell_read now;
-		double rate;
 
 		if (!a->hot)
 			continue;
 		cell_read(&m->counts.cells[a->slot], &now);
 		quantities_add(a, &a->last, &now, q);
 		series_put(&a->calls, w, (double)(now.calls - a->last.calls));
-		rate = (double)(now.calls - a->last.calls) * 1e9 / (double)w.length;
-		if (rate > a->peak)
-			a->peak = rate;
+		peak_add(a, now.calls - a->last.calls, w.length);
 		a->seen += now.calls - a->last.calls;
 		a->last = now;
 	}
@@ -386,23 +439,18 @@ void harvest_steady(struct monitor *m, int64_t elapsed)
 {
 	size_t i, k;
 
-	if (elapsed < SHORTEST_NS)
-		elapsed = SHORTEST_NS;
 	for (i = 0; i < m->processes_count; i++) {
 		struct mon_process *p = m->processes[i];
 
 		for (k = 0; k < p->apis_count; k++) {
 			struct mon_api *a = p->apis[k];
 			struct cell_read now;
-			double rate;
 
 			if (a->hot)
 				continue;
 			cell_read(&m->counts.cells[a->slot], &now);
 			quantities_add(a, &a->last, &now, p->steady);
-			rate = (double)(now.calls - a->last.calls) * 1e9 / (double)elapsed;
-			if (rate > a->peak)
-				a->peak = rate;
+			peak_add(a, now.calls - a->last.calls, elapsed);
 			a->last = now;
 		}
 	}
@@ -414,6 +462,7 @@ static void api_begin(struct monitor *m, struct mon_api *a, bool turn)
 
 	a->begin = a->last;
 	a->seen = 0;
+	a->mixed = false;
 	a->peak *= 0.95; /* a burst a minute ago still counts 5 % */
 	if (!turn)
 		return;
@@ -444,6 +493,7 @@ void harvest_interval_begin(struct monitor *m)
 			t->begin = t->now;
 			t->begin.at = m->begin;
 			t->seen[0] = t->seen[1] = 0;
+			t->anchors = 0;
 			t->hot_peak *= 0.95;
 		}
 	}

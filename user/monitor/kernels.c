@@ -19,6 +19,10 @@ int kernels_harvest(struct monitor *m)
 
 		if (!m->counts.kernels_keys[i] || !m->counts.kernels[i].handle)
 			continue;
+		if (!k && !process_get(m, m->counts.kernels[i].pid)) {
+			counts_free_kernel(&m->counts, i); /* gone before anybody knew of it */
+			continue;
+		}
 		if (!k) {
 			k = m->kernels[i] = calloc(1, sizeof(*k));
 			if (!k)
@@ -84,7 +88,7 @@ void kernels_drop(struct monitor *m, uint32_t pid)
 	size_t i;
 
 	for (i = 0; i < GBPF_KERNELS; i++) {
-		if (!m->counts.kernels_keys[i] || m->counts.kernels[i].pid != pid)
+		if (!m->counts.kernels_keys[i] || (pid && m->counts.kernels[i].pid != pid))
 			continue;
 		counts_free_kernel(&m->counts, i);
 		if (m->kernels[i])

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -17,6 +16,8 @@
 #include "monitor/private.h"
 #include "probe/catalogue.h"
 
+#define LOOK_NS 1000000000LL
+#define NOTICES_NS 10000000LL /* new mappings may wait so long, on a machine that makes many */
 #define USAGE_NS 5000000000LL
 #define SWEEP_NS 10000000000LL
 #define GPU_NS 1000000000LL
@@ -264,17 +265,6 @@ static int programs_open(struct monitor *m)
 	return m->notices ? 0 : errno ? -errno : -ENOMEM;
 }
 
-static int epoll_open(struct monitor *m)
-{
-	struct epoll_event ev = {.events = EPOLLIN};
-
-	m->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (m->epoll < 0 || epoll_ctl(m->epoll, EPOLL_CTL_ADD, watch_fd(m->watch), &ev) ||
-	    epoll_ctl(m->epoll, EPOLL_CTL_ADD, ring_buffer__epoll_fd(m->notices), &ev))
-		return -errno;
-	return 0;
-}
-
 int monitor_new(struct monitor **out, const struct monitor_options *o, char *why, size_t size)
 {
 	struct monitor *m = calloc(1, sizeof(*m));
@@ -282,7 +272,6 @@ int monitor_new(struct monitor **out, const struct monitor_options *o, char *why
 
 	if (m) {
 		m->options = *o;
-		m->epoll = -1;
 		m->counts.switch_link = -1;
 		if (getrandom(&m->seed, sizeof(m->seed), GRND_NONBLOCK) < 0)
 			m->seed = (uint64_t)mon_now();
@@ -290,8 +279,6 @@ int monitor_new(struct monitor **out, const struct monitor_options *o, char *why
 	}
 	if (!err)
 		err = programs_open(m);
-	if (!err)
-		err = epoll_open(m);
 	if (err) {
 		explain(err, why, size);
 		monitor_free(m);
@@ -312,8 +299,9 @@ int monitor_start(struct monitor *m, char *why, size_t size)
 		mon_tell(m, "the scheduler's notices cannot be had here (%s): what threads wait "
 			 "for is not known", strerror(-err));
 	gpu_sampler_new(&m->sampler, GPU_NS); /* without it there are no GPU numbers */
-	m->begin = m->last_tick = mon_now();
+	m->begin = m->last_look = mon_now();
 	m->next_tick = m->begin + PERIOD_NS;
+	m->next_look = m->begin + PERIOD_NS;
 	m->next_sweep = m->begin + SWEEP_NS;
 	m->next_usage = m->begin;
 	m->self_cpu_ns = self_cpu_ns();
@@ -328,30 +316,50 @@ static int64_t earlier(int64_t a, int64_t b)
 static void wait_for_work(struct monitor *m, int64_t max_ns)
 {
 	int64_t now = mon_now(), next = windows_next(m), ns;
-	struct pollfd fd = {.fd = m->epoll, .events = POLLIN};
+	bool soon = now < m->noticed + NOTICES_NS;
+	struct pollfd fds[] = {
+		{.fd = ring_buffer__epoll_fd(m->notices), .events = POLLIN},
+		{.fd = watch_fd(m->watch), .events = POLLIN},
+	};
 	struct timespec t;
 
 	next = earlier(next, m->next_tick);
 	next = earlier(next, m->begin + m->options.interval_ns);
+	if (soon)
+		next = earlier(next, m->noticed + NOTICES_NS);
 	ns = earlier(next - now, max_ns);
-	if (ns <= 0)
-		return;
+	if (ns < 0)
+		ns = 0;
 	t.tv_sec = ns / 1000000000;
 	t.tv_nsec = ns % 1000000000;
-	ppoll(&fd, 1, &t, NULL);
+	m->told = false;
+	if (ppoll(fds, soon ? 1 : 2, &t, NULL) <= 0)
+		return;
+	m->told = fds[1].revents & POLLIN;
+}
+
+/* All of it looked at, and what is probed how chosen anew. */
+static int look(struct monitor *m, int64_t now)
+{
+	int err = harvest(m);
+
+	if (!err) {
+		harvest_steady(m, now - m->last_look);
+		m->last_look = now;
+		err = windows_plan(m, now);
+	}
+	m->next_look = now + LOOK_NS;
+	return err;
 }
 
 static int tick(struct monitor *m, int64_t now)
 {
-	int err = harvest(m);
+	int err = 0;
 
 	m->next_tick = now + PERIOD_NS;
 	m->counts.mon->period++;
-	if (!err) {
-		harvest_steady(m, now - m->last_tick);
-		m->last_tick = now;
-		err = windows_plan(m, now);
-	}
+	if (now >= m->next_look)
+		err = look(m, now);
 	if (!err && now >= m->next_sweep) {
 		m->next_sweep = now + SWEEP_NS;
 		err = find_sweep(m);
@@ -365,11 +373,12 @@ static int tick(struct monitor *m, int64_t now)
 
 static int notices_take(struct monitor *m)
 {
-	struct epoll_event ev[2];
-	int err;
+	int err = 0;
 
-	epoll_wait(m->epoll, ev, 2, 0);
-	err = find_notices(m);
+	if (m->told || mon_now() >= m->noticed + PERIOD_NS) {
+		err = find_notices(m);
+		m->noticed = mon_now();
+	}
 	if (!err) {
 		err = ring_buffer__consume(m->notices);
 		err = err < 0 ? err : 0;
@@ -379,7 +388,7 @@ static int notices_take(struct monitor *m)
 	m->tripped.set = false;
 	err = windows_trip(m, m->tripped.pid);
 	/* of what is always there: what grew is found by looking at once */
-	return err ? err : tick(m, mon_now());
+	return err ? err : look(m, mon_now());
 }
 
 static int interval_end(struct monitor *m, int64_t now)
@@ -388,8 +397,8 @@ static int interval_end(struct monitor *m, int64_t now)
 
 	if (!err) {
 		windows_cut(m, now);
-		harvest_steady(m, now - m->last_tick);
-		m->last_tick = now;
+		harvest_steady(m, now - m->last_look);
+		m->last_look = now;
 		err = kernels_harvest(m);
 	}
 	if (!err)
@@ -453,8 +462,10 @@ void monitor_free(struct monitor *m)
 	gpu_sampler_free(m->sampler);
 	gpu_samples_free(&m->gpus);
 	gather_free(m);
-	if (m->counts.cells)
+	if (m->counts.cells) {
 		processes_free(m);
+		kernels_drop(m, 0);
+	}
 	ring_buffer__free(m->notices);
 	closer_free(m->closer);
 	images_free(m->images);
@@ -462,7 +473,5 @@ void monitor_free(struct monitor *m)
 	counts_close(&m->counts);
 	probes_free(m->probes);
 	free(m->items);
-	if (m->epoll >= 0)
-		close(m->epoll);
 	free(m);
 }

@@ -22,7 +22,8 @@ struct monitor_options {
 	double max_overhead; /* share of a thread's time, 0..1 */
 	int64_t interval_ns;
 	struct probes_options probes; /* counting is set by monitor_new() */
-	bool detail;	/* fill what only people look at: recent histograms of each API, kernels */
+	bool apis;	/* fill quantiles of each API, too */
+	bool detail;	/* and what only people look at: recent histograms of each API, kernels */
 	void (*tell)(void *ctx, const char *text); /* what is worth saying meanwhile; NULL: never */
 	void *tell_ctx;
 };

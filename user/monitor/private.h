@@ -29,9 +29,12 @@ struct mon_api {
 	uint16_t api;
 	uint8_t class;
 	bool hot;	  /* probed in windows, when it was read last */
+	bool mixed;	  /* that changed in this interval, while windows went on */
 	uint32_t slot;	  /* of its cell */
 	struct cell_read last, begin; /* as read last; when the interval began */
 	double peak;	  /* calls a second while probed; falls slowly */
+	uint64_t pool_calls; /* seen since it was looked at last, */
+	int64_t pool_ns;     /* in so long */
 	uint64_t seen;	  /* in windows of this interval */
 	struct series *calls; /* of windows; NULL until there was one */
 	uint32_t mark[2][GBPF_BUCKETS]; /* buckets at the last two turns of "recent" */
@@ -42,7 +45,7 @@ struct thread_read {
 	int64_t at;
 	uint64_t spent[2], calls[2], launches;
 	uint64_t time[2][2]; /* [windows][waits], ns */
-	uint64_t wait[2][GBPF_WAITS];
+	uint64_t wait[GBPF_INS][GBPF_WAITS];
 	uint16_t open_api;
 	int64_t open_since;
 };
@@ -54,6 +57,7 @@ struct mon_thread {
 	struct thread_read begin, opened, now; /* of the interval, of the window; latest */
 	struct series *share[2];     /* dispatch and waits, of windows; NULL until there was one */
 	uint64_t seen[2];	     /* ns in windows of this interval */
+	double anchor_at, anchors;   /* as those of a process */
 	uint64_t spent_opened;	     /* by probes of windows, when one opened last */
 	double window_rate;	     /* share of its time that probes took in the last window */
 	double hot_peak;	     /* share of its time that probes take while a window is open */
@@ -75,8 +79,8 @@ struct mon_process {
 	struct gbpf_proc proc_begin;
 	uint64_t steady[Q_COUNT], sampled[Q_COUNT]; /* of this interval */
 	struct series *series[Q_COUNT];
-	uint64_t window_calls; /* calls always probed, when the window opened */
-	uint64_t anchor_at, anchors; /* the same when its image became hot; while it was */
+	double window_anchor; /* see process_anchor(), when the window opened */
+	double anchor_at, anchors; /* the same when its image became hot; while it was */
 	struct histogram launch_ever, sync_ever;
 	struct usage usage;
 	struct usage_rate usage_rate;
@@ -110,7 +114,6 @@ struct mon_image {
 	int64_t covered;    /* of this interval, ns in windows */
 	int64_t hot_since;  /* something is probed in windows only; 0: nothing is */
 	int64_t hot_ns;	    /* of this interval, until then */
-	bool mixed;	    /* in this interval one choice of what is hot followed another */
 	size_t windows;
 	int64_t calm;	    /* since when some of it would fit the budget; 0: none would */
 	bool settled;	    /* what is probed in windows was chosen by what was seen */
@@ -128,7 +131,6 @@ struct monitor {
 	struct gpu_samples gpus;
 	struct ring_buffer *notices;
 	struct calibration cost;
-	int epoll;
 	uint64_t seed; /* of where windows are */
 	struct mon_image *items; /* by index of images */
 	size_t items_count;
@@ -138,7 +140,9 @@ struct monitor {
 	struct mon_thread *threads[GBPF_THREADS]; /* by slot */
 	struct mon_kernel *kernels[GBPF_KERNELS];
 	int64_t begin;	   /* of the interval */
-	int64_t next_tick, last_tick, next_turn, next_usage, next_sweep;
+	int64_t next_tick, next_look, last_look, next_turn, next_usage, next_sweep;
+	int64_t noticed; /* when mappings were looked at last */
+	bool told;	 /* there are new ones */
 	struct { uint32_t pid, tid; bool set; } tripped;
 	bool denied, lost_notices;
 	uint64_t self_cpu_ns; /* when the interval began */
@@ -191,8 +195,11 @@ void windows_begin(struct monitor *m, int64_t now); /* of the next one */
 /* The image is hot from here on, or until here. */
 void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t now);
 void windows_close(struct monitor *m);
-/* Which of its APIs are probed in windows only: after a new one, or another image. */
-void windows_mark(struct mon_process *p);
+/*
+ * Which of its APIs are probed in windows only: after a new one, another image or
+ * another choice. still: others were before, and are now.
+ */
+void windows_mark(struct mon_process *p, bool still);
 
 /* gather*.c: processes → snapshot */
 struct gathering {
@@ -219,6 +226,6 @@ uint64_t self_rss_bytes(void);
 /* kernels.c: names */
 int kernels_harvest(struct monitor *m);
 const char *kernels_name(struct monitor *m, struct mon_kernel *k);
-void kernels_drop(struct monitor *m, uint32_t pid);
+void kernels_drop(struct monitor *m, uint32_t pid); /* 0: of all */
 
 #endif

@@ -181,6 +181,7 @@ static void process_quota(struct mon_process *p, int64_t elapsed)
 		p->throttled = -1;
 		return;
 	}
+	p->quota_known &= ns >= p->throttled_ns; /* else it moved to another cgroup */
 	p->throttled = p->quota_known ? throttled_share(ns - p->throttled_ns,
 							periods - p->throttled_periods, elapsed)
 				      : -1;

@@ -100,14 +100,18 @@ bool windows_hot(const struct image *i)
 	return false;
 }
 
-void windows_mark(struct mon_process *p)
+void windows_mark(struct mon_process *p, bool still)
 {
 	const struct image_site *site;
 	size_t n;
 
 	for (n = 0; p->image && n < p->apis_count; n++) {
-		site = site_of(p->image, p->apis[n]->api);
-		p->apis[n]->hot = site && site->hot;
+		struct mon_api *a = p->apis[n];
+		bool was = a->hot;
+
+		site = site_of(p->image, a->api);
+		a->hot = site && site->hot;
+		a->mixed |= a->hot != was && still;
 	}
 }
 
@@ -116,6 +120,7 @@ static int item_replan(struct monitor *m, struct mon_image *item)
 {
 	struct image *i = item->image;
 	struct probe_link *old;
+	bool was = item->hot;
 	size_t k;
 	int err = image_replan(i, m->probes, &old);
 
@@ -123,13 +128,11 @@ static int item_replan(struct monitor *m, struct mon_image *item)
 		return err == -ENOMEM ? err : 0; /* the next plan tries again */
 	m->counts.image_state[i->slot] = i->parity ? GBPF_IMAGE_PARITY : 0;
 	closer_give(m->closer, old);
-	item->mixed |= item->hot && item->hot_since;
 	item->hot = windows_hot(i);
-	item->mixed &= item->hot;
 	harvest_turn(m, item, item->hot, mon_now());
 	item->known = false;
 	for (k = 0; k < m->processes_count; k++)
-		windows_mark(m->processes[k]);
+		windows_mark(m->processes[k], item->hot && was);
 	return 0;
 }
 
@@ -145,9 +148,12 @@ static void item_tell(struct monitor *m, struct mon_image *item, int64_t now)
 	item->windows++;
 }
 
-static void item_close(struct monitor *m, struct mon_image *item, int64_t now)
+static void item_close(struct monitor *m, struct mon_image *item)
 {
+	int64_t now;
+
 	m->counts.image_state[item->image->slot] &= (uint8_t)~GBPF_IMAGE_OPEN;
+	now = mon_now(); /* not when we decided: what is counted is counted until here */
 	closer_give(m->closer, image_window_take(item->image));
 	item->open = false;
 	windows_allow(m);
@@ -168,6 +174,7 @@ void windows_cut(struct monitor *m, int64_t now)
 		harvest_turn(m, item, item->hot, now);
 		if (!item->open)
 			continue;
+		now = mon_now();
 		item_tell(m, item, now);
 		harvest_window_begin(m, item);
 		item->opened = now;
@@ -181,7 +188,6 @@ void windows_begin(struct monitor *m, int64_t now)
 	for (i = 0; i < m->items_count; i++) {
 		m->items[i].covered = m->items[i].hot_ns = 0;
 		m->items[i].windows = 0;
-		m->items[i].mixed = false;
 		if (m->items[i].hot_since)
 			m->items[i].hot_since = now;
 	}
@@ -313,8 +319,8 @@ static int item_step(struct monitor *m, struct mon_image *item, int64_t now)
 	if (now < item->next)
 		return 0;
 	if (item->open) {
-		item_close(m, item, now);
-		item_next(m, item, now);
+		item_close(m, item);
+		item_next(m, item, item->closed);
 		return 0;
 	}
 	/* the closer still takes the last one away: it would be in the way of this one */
@@ -371,7 +377,7 @@ static int item_follow_need(struct monitor *m, struct mon_image *item, int64_t n
 	size_t k;
 
 	if (item->open)
-		item_close(m, item, now);
+		item_close(m, item);
 	for (k = 0; k < i->sites_count; k++)
 		i->sites[k].hot = i->sites[k].need;
 	item->calm = 0;
@@ -429,7 +435,7 @@ int windows_trip(struct monitor *m, uint32_t pid)
 	int64_t now = mon_now();
 
 	if (item && item->open) {
-		item_close(m, item, now);
+		item_close(m, item);
 		item_measure(m, item);
 		item_next(m, item, now);
 	}
@@ -442,5 +448,5 @@ void windows_close(struct monitor *m)
 
 	for (i = 0; i < m->items_count; i++)
 		if (m->items[i].open)
-			item_close(m, &m->items[i], mon_now());
+			item_close(m, &m->items[i]);
 }

@@ -16,7 +16,7 @@ void json_init(struct json *j, FILE *out)
 static void before_value(struct json *j)
 {
 	if (!j->after_key && j->comma[j->depth])
-		putc(',', j->out);
+		putc_unlocked(',', j->out);
 	j->comma[j->depth] = true;
 	j->after_key = false;
 }
@@ -26,14 +26,14 @@ static void open_level(struct json *j, char bracket)
 	before_value(j);
 	assert(j->depth + 1 < JSON_MAX_DEPTH);
 	j->comma[++j->depth] = false;
-	putc(bracket, j->out);
+	putc_unlocked(bracket, j->out);
 }
 
 static void close_level(struct json *j, char bracket)
 {
 	assert(j->depth > 0);
 	j->depth--;
-	putc(bracket, j->out);
+	putc_unlocked(bracket, j->out);
 }
 
 void json_begin_object(struct json *j)
@@ -78,7 +78,7 @@ static void put_ascii(FILE *out, unsigned char c)
 		if (c < 0x20 || c == 0x7f)
 			fprintf(out, "\\u%04x", c);
 		else
-			putc(c, out);
+			putc_unlocked(c, out);
 	}
 }
 
@@ -88,10 +88,27 @@ static bool is_line_separator(const char *s)
 	return !memcmp(s, "\xe2\x80\xa8", 3) || !memcmp(s, "\xe2\x80\xa9", 3);
 }
 
+/* How many bytes from here stand for themselves. */
+static size_t plain_length(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && s[n] >= ' ' && s[n] != 0x7f && s[n] != '"' && s[n] != '\\')
+		n++;
+	return n;
+}
+
 static void put_escaped(FILE *out, const char *s, size_t len)
 {
 	for (size_t i = 0; i < len;) {
-		size_t n = text_utf8_length(s + i, len - i);
+		size_t n = plain_length(s + i, len - i);
+
+		if (n) {
+			fwrite(s + i, 1, n, out);
+			i += n;
+			continue;
+		}
+		n = text_utf8_length(s + i, len - i);
 
 		if (n == 0) {
 			fputs("\\ufffd", out);
@@ -110,9 +127,9 @@ static void put_escaped(FILE *out, const char *s, size_t len)
 void json_string_n(struct json *j, const char *s, size_t len)
 {
 	before_value(j);
-	putc('"', j->out);
+	putc_unlocked('"', j->out);
 	put_escaped(j->out, s, len);
-	putc('"', j->out);
+	putc_unlocked('"', j->out);
 }
 
 void json_string(struct json *j, const char *s)
@@ -126,7 +143,7 @@ void json_string(struct json *j, const char *s)
 void json_key(struct json *j, const char *key)
 {
 	json_string(j, key);
-	putc(':', j->out);
+	putc_unlocked(':', j->out);
 	j->after_key = true;
 }
 
