@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is said above the tables: of the machine, of gbpf, of one process. */
+/* What is said above the table of processes: of the machine, and of gbpf. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "top/internal.h"
-#include "top/spark.h"
 #include "util/text.h"
 
-#define VALUE 64
 #define NO_LIMIT 40 /* columns: as much as it takes */
+
+const char *top_format(const struct top *t, struct cell c, char *buf)
+{
+	return cell_format(&c, NO_LIMIT, screen_utf8(t->screen), buf, VALUE);
+}
 
 struct estimate sum_estimates(const struct snapshot *s, size_t offset, size_t *unknown)
 {
@@ -37,11 +40,6 @@ struct estimate sum_estimates(const struct snapshot *s, size_t offset, size_t *u
 	return sum;
 }
 
-static const char *format(const struct top *t, struct cell c, char *buf)
-{
-	return cell_format(&c, NO_LIMIT, screen_utf8(t->screen), buf, VALUE);
-}
-
 /* "214k ±2 % launches/s", of all processes but *unknown. */
 static void add_sum(struct top *t, struct line *l, size_t offset, enum cell_kind kind,
 		    const char *what, size_t expected)
@@ -52,7 +50,7 @@ static void add_sum(struct top *t, struct line *l, size_t offset, enum cell_kind
 	bool bad = offset == offsetof(struct snapshot_process, errors_per_s) && sum.known &&
 		   sum.value > 0;
 
-	format(t, cell_estimate(kind, &sum), value);
+	top_format(t, cell_estimate(kind, &sum), value);
 	if (unknown != expected && sum.known)
 		snprintf(text, sizeof(text), "%s %s (%zu n/a)", value, what, unknown);
 	else
@@ -60,7 +58,7 @@ static void add_sum(struct top *t, struct line *l, size_t offset, enum cell_kind
 	line_add(l, "", bad ? STYLE_BAD : STYLE_PLAIN, text);
 }
 
-static void add_clock(struct top *t, struct line *l)
+void line_clock(struct top *t, struct line *l)
 {
 	char text[80] = "", clock[16] = "";
 	time_t seconds;
@@ -103,7 +101,7 @@ static void draw_machine(struct top *t, int row)
 	struct line l = line_begin(t, row, 1);
 	size_t unknown;
 
-	add_clock(t, &l);
+	line_clock(t, &l);
 	line_add(&l, "", STYLE_BOLD, "gbpf top");
 	if (!t->s)
 		return;
@@ -162,162 +160,4 @@ int draw_header(struct top *t)
 		screen_text(t->screen, row++, 1, screen_columns(t->screen), STYLE_WARN, text);
 	}
 	return row;
-}
-
-/* ---- one process ---- */
-
-#define BELOW 7 /* rows: tabs, a table of three, the last two of the screen */
-
-/* To the line, or where that is full to the next one, as long as the table has room. */
-static void flow(struct top *t, struct line *l, const char *label, enum style style,
-		 const char *value)
-{
-	if (line_add(l, label, style, value))
-		return;
-	if (l->row + 1 >= screen_rows(t->screen) - BELOW)
-		return;
-	*l = line_begin(t, l->row + 1, 1);
-	line_add(l, label, style, value);
-}
-
-static void add_cell(struct top *t, struct line *l, const char *label, const char *column,
-		     const char *unit)
-{
-	struct cell c = process_cell(t, t->process, column);
-	char value[VALUE], text[VALUE + 16];
-
-	format(t, c, value);
-	snprintf(text, sizeof(text), "%s%s", value, c.known ? unit : "");
-	flow(t, l, label, c.known ? c.style : STYLE_DIM, text);
-}
-
-static void add_label(struct line *l, const char *label, const char *value)
-{
-	char text[600];
-
-	if (*value)
-		line_add(l, label, STYLE_PLAIN, text_printable(value, text, sizeof(text), 60));
-}
-
-static void draw_title(struct top *t, int row)
-{
-	const struct snapshot_process *p = t->process;
-	struct line l = line_begin(t, row, 1);
-	char text[128], comm[80], gpu[96];
-
-	add_clock(t, &l);
-	line_add(&l, "", STYLE_BOLD, "gbpf top");
-	snprintf(gpu, sizeof(gpu), "%.*s", (int)sizeof(t->comm), t->comm);
-	snprintf(text, sizeof(text), "%u %s", t->pid, text_printable(gpu, comm, sizeof(comm), 0));
-	line_add(&l, "", STYLE_BOLD, text);
-	if (!p)
-		return;
-	process_gpu(t, p, gpu, sizeof(gpu));
-	gpu[strcspn(gpu, "*")] = '\0';
-	add_label(&l, "GPU", gpu);
-	if (p->gpu_shared)
-		line_add(&l, "", STYLE_WARN, "shared with others");
-	add_label(&l, "rank", p->labels.rank);
-	add_label(&l, "job", p->labels.slurm_job);
-	add_label(&l, "pod", p->labels.pod);
-	add_label(&l, "namespace", p->labels.namespace);
-	add_label(&l, "container", p->labels.container);
-}
-
-/* "▁▂▃ 180k to 220k in the last 5 min", as far as there is room. */
-static void add_history(struct top *t, struct line *l)
-{
-	float values[HISTORY_SAMPLES];
-	uint64_t first = 0;
-	size_t count = history_get(t->history, t->pid, t->start, HISTORY_LAUNCHES,
-				   t->history_until, values, &first);
-	int64_t seconds = history_span(t->history, t->history_until, count) / 1000000000;
-	double low = 0, high = 0;
-	char text[VALUE + 64], a[VALUE], b[VALUE], spark[4 * HISTORY_SAMPLES + 1];
-	int room;
-
-	if (!spark_range(values, count, &low, &high))
-		return;
-	snprintf(text, sizeof(text), seconds < 120 ? "%s to %s in %d s" : "%s to %s in %d min",
-		 format_short(low, a, sizeof(a)), format_short(high, b, sizeof(b)),
-		 (int)(seconds < 120 ? seconds : seconds / 60));
-	room = l->end - l->column - (int)strlen(text) - 2;
-	room = room > 60 ? 60 : room;
-	if (room >= 8)
-		line_add(l, "", STYLE_PLAIN,
-			 spark_draw(values, count, first, (size_t)room, screen_utf8(t->screen),
-				    spark, sizeof(spark)));
-	line_add(l, "", STYLE_PLAIN, text);
-}
-
-static void add_sibling(struct top *t, struct line *l)
-{
-	const struct snapshot_process *p = t->process;
-	char text[160], comm[80], name[sizeof(p->sibling_comm) + 1];
-
-	if (!p->sibling_tid)
-		return;
-	snprintf(name, sizeof(name), "%.*s", (int)sizeof(p->sibling_comm), p->sibling_comm);
-	snprintf(text, sizeof(text), "thread %u (%s) ran in %.0f %% of it", p->sibling_tid,
-		 text_printable(name, comm, sizeof(comm), 0), 100 * p->sibling_share);
-	flow(t, l, "while waiting for a lock", STYLE_WARN, text);
-}
-
-static int draw_numbers(struct top *t, int row)
-{
-	struct line l = line_begin(t, row, 1);
-
-	add_cell(t, &l, "launches/s", "launches", "");
-	add_history(t, &l);
-	l = line_begin(t, row + 1, 1);
-	add_cell(t, &l, "dispatch", "dispatch", " %");
-	add_cell(t, &l, "sync", "sync", " %");
-	add_cell(t, &l, "elsewhere", "elsewhere", " %");
-	add_cell(t, &l, "p50", "p50", "");
-	add_cell(t, &l, "p99", "p99", "");
-	add_cell(t, &l, "back-pressured/s", "pressed", "");
-	add_cell(t, &l, "errors/s", "errors", "");
-	add_cell(t, &l, "copies/s", "copies", "");
-	add_cell(t, &l, "copied/s", "copied", "");
-	add_cell(t, &l, "live", "live", "");
-	add_cell(t, &l, "allocations", "allocations", "");
-	add_cell(t, &l, "cold starts", "cold", "");
-	add_cell(t, &l, "CPU with children", "cpu", " %");
-	add_cell(t, &l, "I/O", "io", "/s");
-	add_cell(t, &l, "throttled", "throttled", " %");
-	add_cell(t, &l, "coverage", "covered", " %");
-	add_cell(t, &l, "gbpf costs", "cost", " %");
-	add_sibling(t, &l);
-	return l.row + 1;
-}
-
-static int draw_tabs(struct top *t, int row)
-{
-	static const char *const names[] = {"1 APIs", "2 Kernels", "3 Threads", "4 Histogram"};
-	char text[32];
-	int column = 1;
-
-	for (int i = 0; i < 4; i++) {
-		bool here = t->view == (enum view)(VIEW_APIS + i);
-
-		snprintf(text, sizeof(text), here ? "[%s]" : " %s ", names[i]);
-		column += 1 + screen_text(t->screen, row, column, 20,
-					  here ? STYLE_BOLD : STYLE_DIM, text);
-	}
-	return row + 1;
-}
-
-int draw_process(struct top *t)
-{
-	char text[FIELD_BYTES];
-	int row = 0;
-
-	draw_title(t, row++);
-	if (!t->process)
-		return row;
-	text_printable(t->process->command ? t->process->command : "", text, sizeof(text),
-		       (size_t)screen_columns(t->screen) - 2);
-	screen_text(t->screen, row++, 1, screen_columns(t->screen), STYLE_DIM, text);
-	row = draw_numbers(t, row);
-	return draw_tabs(t, row);
 }

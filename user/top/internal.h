@@ -114,6 +114,13 @@ void line_right(struct line *l, enum style style, const char *text);
 /* label and value, either may be ""; false: did not fit. */
 bool line_add(struct line *l, const char *label, enum style style, const char *value);
 
+/* The time, and that it is held, at the right. */
+void line_clock(struct top *t, struct line *l);
+
+#define VALUE 64
+/* As it reads where there is room. Into buf of VALUE bytes. */
+const char *top_format(const struct top *t, struct cell c, char *buf);
+
 void draw(struct top *t);
 int draw_header(struct top *t);		/* returns the first free row, as all of these */
 int draw_gpus(struct top *t, int row, int rows);
