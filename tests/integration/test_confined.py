@@ -23,7 +23,7 @@ import pytest
 import test_monitoring_files
 import test_serve
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.quiet]  # it watches every process
 
 UNIT = gbpf.ROOT / "docs/monitoring/gbpf-monitor.service"
 PAGE = (gbpf.ROOT / "docs/monitoring.md").read_text()
