@@ -55,7 +55,7 @@ static int watch(struct watching *w, struct top *t)
 static int run_top(const struct command *self, int argc, char **argv)
 {
 	struct options o = {.watching = {.interval = SECOND, .screen = true}};
-	char host[256] = "", why[512] = "";
+	char host[256] = "", why[768] = "";
 	struct top_options to = {.version = GBPF_VERSION, .host = host};
 	struct top *t = NULL;
 	struct watching w;
@@ -68,6 +68,11 @@ static int run_top(const struct command *self, int argc, char **argv)
 	to.interval_ns = o.watching.interval;
 	to.sort = o.sort;
 	to.filter = o.filter;
+	if (top_check(&to, why, sizeof(why))) {
+		err_report("%s", why);
+		opt_free(self, &o);
+		return EXIT_FAILED;
+	}
 	status = watching_start(&w, self, &o.watching);
 	if (!status && top_new(&t, &to, why, sizeof(why))) {
 		err_report("%s", why);

@@ -112,6 +112,16 @@ static void buckets_since(const struct gbpf_cell *c, const uint32_t *mark, struc
 	}
 }
 
+static bool apis_wanted(const struct monitor *m)
+{
+	return m->options.apis || m->options.detail;
+}
+
+bool recent_wanted(const struct monitor *m, const struct mon_api *a)
+{
+	return apis_wanted(m) || a->class == GBPF_CLASS_LAUNCH || a->class == GBPF_CLASS_SYNC;
+}
+
 static void api_gather(const struct gathering *g, const struct mon_process *p, struct mon_api *a,
 		       struct histogram *recent, struct snapshot_api *out)
 {
@@ -130,8 +140,9 @@ static void api_gather(const struct gathering *g, const struct mon_process *p, s
 	out->seen = a->last.calls - a->begin.calls;
 	out->interval_ns = a->last.sum_ns - a->begin.sum_ns;
 	out->p50_ns = out->p99_ns = out->max_ns = -1;
-	if (recent) {
+	if (recent)
 		buckets_since(c, a->mark[1], recent);
+	if (recent && apis_wanted(g->m)) {
 		out->p50_ns = histogram_quantile(recent, 0.5);
 		out->p99_ns = histogram_quantile(recent, 0.99);
 		out->max_ns = recent->count ? (int64_t)c->max_ns : -1;
@@ -144,13 +155,6 @@ static void api_gather(const struct gathering *g, const struct mon_process *p, s
 	if (a->calls)
 		out->calls_per_s = sum_of(out->calls_per_s,
 					  hot_part(g, item, estimate_rate(a->calls, &facts)));
-}
-
-/* Adding up buckets takes time: only where they are told. */
-static bool recent_wanted(const struct gathering *g, const struct mon_api *a)
-{
-	return g->m->options.apis || g->m->options.detail || a->class == GBPF_CLASS_LAUNCH ||
-	       a->class == GBPF_CLASS_SYNC;
 }
 
 static int apis_gather(const struct gathering *g, struct mon_process *p,
@@ -170,7 +174,7 @@ static int apis_gather(const struct gathering *g, struct mon_process *p,
 		struct mon_api *a = p->apis[i];
 		struct snapshot_api *o = &out->apis[out->apis_count++];
 
-		api_gather(g, p, a, recent_wanted(g, a) ? &recent : NULL, o);
+		api_gather(g, p, a, recent_wanted(g->m, a) ? &recent : NULL, o);
 		if (a->class == GBPF_CLASS_LAUNCH)
 			histogram_add(&launch[0], &recent);
 		else if (a->class == GBPF_CLASS_SYNC)

@@ -464,7 +464,7 @@ static void api_begin(struct monitor *m, struct mon_api *a, bool turn)
 	a->seen = 0;
 	a->mixed = false;
 	a->peak *= 0.95; /* a burst a minute ago still counts 5 % */
-	if (!turn)
+	if (!turn || !recent_wanted(m, a))
 		return;
 	memcpy(a->mark[1], a->mark[0], sizeof(a->mark[1]));
 	memcpy(a->mark[0], c->bucket, sizeof(a->mark[0]));

@@ -211,6 +211,8 @@ int gather(struct monitor *m, int64_t now);
 void gather_free(struct monitor *m);
 int process_gather(const struct gathering *g, struct mon_process *p, struct snapshot_process *out);
 int threads_gather(const struct gathering *g, struct mon_process *p, struct snapshot_process *out);
+/* Adding up buckets takes time: only where they are told. */
+bool recent_wanted(const struct monitor *m, const struct mon_api *a);
 struct estimate exactly(double value);
 struct estimate sum_of(struct estimate a, struct estimate b); /* of independent things */
 const struct mon_image *item_of(const struct gathering *g, const struct mon_process *p);
