@@ -213,7 +213,7 @@ static bool guess_ratio(const struct rates *r, const struct rest *rest, struct g
 		return false;
 	residues_take(&e, r, c / a);
 	g->df = a * a / a2 - 1;
-	if (g->df < 2 || seen < MIN_PER_WINDOW * e.active)
+	if (g->df < 1 || seen < MIN_PER_WINDOW * e.active)
 		return false;
 	per_anchor = e.e2 / a;
 	of_ratio = e.de2 / (a * a);

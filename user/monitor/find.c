@@ -106,7 +106,7 @@ static int mapping_consider(struct monitor *m, uint32_t pid, const struct mappin
 	close(fd);
 	if (!err && image && image->kind == IMAGE_DRIVER)
 		p->image = image;
-	windows_mark(p, false);
+	plan_mark(m, p, false);
 	return err;
 }
 

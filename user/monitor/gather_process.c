@@ -91,7 +91,7 @@ static struct estimate rate_of(const struct gathering *g, const struct mon_proce
 		return steady;
 	if (!p->series[q]) {
 		/* launches nobody has looked for yet are not none */
-		steady.known = q != Q_LAUNCHES || item->windows;
+		steady.known = q != Q_LAUNCHES;
 		return steady;
 	}
 	facts = facts_of(item, p->anchors, (double)p->sampled[q]);

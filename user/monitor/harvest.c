@@ -7,7 +7,6 @@
 #include "monitor/private.h"
 #include "probe/catalogue.h"
 
-#define RAMP_MAX_NS 30e6
 #define SHORTEST_NS 200000000LL /* a rate over less says little, */
 #define FEW_CALLS 32		/* unless it is of more calls than this */
 
@@ -16,7 +15,7 @@ static uint64_t load(const __u64 *at)
 	return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 
-static void cell_read(const struct gbpf_cell *c, struct cell_read *out)
+void cell_read(const struct gbpf_cell *c, struct cell_read *out)
 {
 	out->calls = load(&c->calls);
 	out->errors = load(&c->errors);
@@ -110,7 +109,8 @@ static int cell_new(struct monitor *m, uint32_t slot, uint64_t key)
 		return err;
 	}
 	m->apis[slot] = a;
-	windows_mark(p, false);
+	p->fresh = true;
+	plan_mark(m, p, false);
 	return 0;
 }
 
@@ -134,8 +134,12 @@ static int thread_new(struct monitor *m, uint32_t slot, uint64_t key)
 		return -ENOMEM;
 	t->slot = slot;
 	t->tid = (uint32_t)key;
-	t->begin.at = t->opened.at = p->seen > m->begin ? p->seen : m->begin;
+	t->begin.at = p->seen > m->begin ? p->seen : m->begin;
 	process_thread_comm(pid, t->tid, t->comm);
+	thread_read(m, slot, mon_now(), &t->now);
+	t->opened = t->now;
+	t->anchor_at = thread_anchor(m, &t->now);
+	p->fresh = true;
 	err = list_add(&p->threads, &p->threads_count, t);
 	if (err) {
 		free(t);
@@ -181,143 +185,7 @@ int harvest(struct monitor *m)
 	return err;
 }
 
-/* What a thread worked so far, ns: on a CPU, not waiting for the GPU, not for our probes. */
-static double thread_worked(const struct thread_read *t)
-{
-	double worked = (double)t->at;
-	unsigned k;
-
-	for (k = 0; k < GBPF_WAITS; k++)
-		worked -= (double)(t->wait[GBPF_IN_NONE][k] + t->wait[GBPF_IN_DISPATCH][k]);
-	worked -= (double)(t->time[0][1] + t->time[1][1]);
-	return worked - (double)(t->spent[0] + t->spent[1]);
-}
-
-static double grown(double now, double before)
-{
-	return now > before ? now - before : 0;
-}
-
-static bool process_of(const struct mon_process *p, const struct mon_image *item)
-{
-	return p->image == item->image;
-}
-
-/*
- * What is known all the time, and what launches come with: the work of the threads
- * that call CUDA, or where the scheduler does not tell, the calls always probed.
- */
-static double process_anchor(const struct monitor *m, const struct mon_process *p)
-{
-	double sum = 0;
-	size_t i;
-
-	for (i = 0; i < p->threads_count; i++) {
-		const struct thread_read *t = &p->threads[i]->now;
-
-		if (!t->launches)
-			continue;
-		sum += m->counts.switch_link >= 0 ? thread_worked(t) : (double)t->calls[0];
-	}
-	return sum;
-}
-
-/*
- * Time for which probes cost the thread besides its last window: attaching one
- * after the other, and taking them away. ns, -1 where that window says nothing.
- */
-static double ramp_of(const struct mon_thread *t, uint64_t spent, const struct mon_image *item)
-{
-	double ns;
-
-	if (t->window_rate < 0.3 * item->peak || t->window_rate <= 0)
-		return -1;
-	ns = (double)(spent - t->spent_opened) / t->window_rate -
-	     (double)(item->closed - item->first_opened);
-	return ns > 0 ? ns : 0;
-}
-
-void harvest_ramp(struct monitor *m, struct mon_image *item)
-{
-	double ramp = -1, one;
-	size_t i, k;
-
-	for (i = 0; i < m->processes_count; i++) {
-		const struct mon_process *p = m->processes[i];
-
-		for (k = 0; process_of(p, item) && k < p->threads_count; k++) {
-			struct mon_thread *t = p->threads[k];
-			uint64_t spent = load(&m->counts.threads[t->slot].spent[1]);
-
-			one = ramp_of(t, spent, item);
-			ramp = one > ramp ? one : ramp;
-			t->spent_opened = spent;
-		}
-	}
-	if (ramp >= 0)
-		item->ramp_ns += 0.2 * ((ramp < RAMP_MAX_NS ? ramp : RAMP_MAX_NS) - item->ramp_ns);
-}
-
-void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t now)
-{
-	size_t i, k;
-
-	for (i = 0; i < m->processes_count; i++) {
-		struct mon_process *p = m->processes[i];
-		double anchor;
-
-		if (!process_of(p, item))
-			continue;
-		for (k = 0; k < p->threads_count; k++) {
-			struct mon_thread *t = p->threads[k];
-
-			thread_read(m, t->slot, now, &t->now);
-			anchor = thread_worked(&t->now);
-			if (item->hot_since)
-				t->anchors += grown(anchor, t->anchor_at);
-			t->anchor_at = anchor;
-		}
-		anchor = process_anchor(m, p);
-		if (item->hot_since)
-			p->anchors += grown(anchor, p->anchor_at);
-		p->anchor_at = anchor;
-	}
-	if (item->hot_since)
-		item->hot_ns += now - (item->hot_since > m->begin ? item->hot_since : m->begin);
-	item->hot_since = hot ? now : 0;
-}
-
-void harvest_window_begin(struct monitor *m, const struct mon_image *item)
-{
-	int64_t now = mon_now();
-	size_t i, k;
-
-	for (i = 0; i < m->processes_count; i++) {
-		struct mon_process *p = m->processes[i];
-
-		if (!process_of(p, item))
-			continue;
-		for (k = 0; k < p->threads_count; k++) {
-			struct mon_thread *t = p->threads[k];
-
-			thread_read(m, t->slot, now, &t->now);
-			t->opened = t->now;
-		}
-		p->window_anchor = process_anchor(m, p);
-	}
-}
-
-/* A quantity of a window into its series, which is made when it is first needed. */
-static void series_put(struct series **s, struct window_count w, double count)
-{
-	w.count = count;
-	if (!*s)
-		*s = calloc(1, sizeof(**s));
-	if (*s) /* without memory for it there is no estimate, which is said as n/a */
-		series_add(*s, &w);
-}
-
-static void quantities_add(const struct mon_api *a, const struct cell_read *from,
+void quantities_add(const struct mon_api *a, const struct cell_read *from,
 			   const struct cell_read *to, uint64_t *q)
 {
 	q[Q_ERRORS] += to->errors - from->errors;
@@ -332,44 +200,8 @@ static void quantities_add(const struct mon_api *a, const struct cell_read *from
 	}
 }
 
-/* Shares of each thread; in w->lost what the busiest one lost to probes. */
-static void threads_window(struct mon_process *p, struct window_count *w, bool sched)
-{
-	uint64_t most = 0;
-	size_t k, n;
-
-	for (k = 0; k < p->threads_count; k++) {
-		struct mon_thread *t = p->threads[k];
-		const struct thread_read *a = &t->opened, *b = &t->now;
-		uint64_t spent = b->spent[0] + b->spent[1] - a->spent[0] - a->spent[1];
-		uint64_t waited = b->time[0][1] + b->time[1][1] - a->time[0][1] - a->time[1][1];
-		double rate = (double)(b->spent[1] - a->spent[1]) / (double)w->length;
-
-		t->window_rate = rate;
-		if (rate > t->hot_peak)
-			t->hot_peak = rate;
-		if (spent > most) {
-			most = spent;
-			w->lost = spent > waited ? (int64_t)(spent - waited) : 0;
-		}
-		for (n = 0; n < 2; n++) {
-			uint64_t ns = b->time[1][n] - a->time[1][n];
-
-			struct window_count own = {.length = w->length,
-						   .stands_for = w->stands_for};
-
-			if (!ns && !t->share[n])
-				continue;
-			if (!n && sched) /* dispatching is work, waiting is none */
-				own.anchor = grown(thread_worked(b), thread_worked(a));
-			series_put(&t->share[n], own, (double)ns);
-			t->seen[n] += ns;
-		}
-	}
-}
-
 /* One call in a window of two milliseconds does not make five hundred a second. */
-static void peak_add(struct mon_api *a, uint64_t calls, int64_t ns)
+void peak_add(struct mon_api *a, uint64_t calls, int64_t ns)
 {
 	double rate;
 
@@ -382,56 +214,6 @@ static void peak_add(struct mon_api *a, uint64_t calls, int64_t ns)
 		a->peak = rate;
 	a->pool_calls = 0;
 	a->pool_ns = 0;
-}
-
-static void process_window(struct monitor *m, struct mon_process *p, struct window_count w)
-{
-	uint64_t q[Q_COUNT] = {0};
-	size_t i;
-
-	w.anchor = grown(process_anchor(m, p), p->window_anchor);
-	threads_window(p, &w, m->counts.switch_link >= 0);
-	for (i = 0; i < p->apis_count; i++) {
-		struct mon_api *a = p->apis[i];
-		struct cell_read now;
-
-		if (!a->hot)
-			continue;
-		cell_read(&m->counts.cells[a->slot], &now);
-		quantities_add(a, &a->last, &now, q);
-		series_put(&a->calls, w, (double)(now.calls - a->last.calls));
-		peak_add(a, now.calls - a->last.calls, w.length);
-		a->seen += now.calls - a->last.calls;
-		a->last = now;
-	}
-	for (i = 0; i < Q_COUNT; i++) {
-		if (!p->series[i] && !q[i])
-			continue;
-		series_put(&p->series[i], w, (double)q[i]);
-		p->sampled[i] += q[i];
-	}
-}
-
-void harvest_window_end(struct monitor *m, struct mon_image *item, int64_t length)
-{
-	/* at the end of an interval only a part of the window, and of its stratum, is over */
-	double part = item->open ? (double)length / (double)item->length : 1;
-	struct window_count w = {.length = length};
-	int64_t now = mon_now();
-	size_t i, k;
-
-	part = part < 1 - item->told ? part : 1 - item->told;
-	item->told += part;
-	w.stands_for = (int64_t)(part * (double)item->period);
-	for (i = 0; i < m->processes_count; i++) {
-		struct mon_process *p = m->processes[i];
-
-		if (!process_of(p, item))
-			continue;
-		for (k = 0; k < p->threads_count; k++)
-			thread_read(m, p->threads[k]->slot, now, &p->threads[k]->now);
-		process_window(m, p, w);
-	}
 }
 
 /* What is always probed, since it was read last. */

@@ -346,7 +346,7 @@ static int look(struct monitor *m, int64_t now)
 	if (!err) {
 		harvest_steady(m, now - m->last_look);
 		m->last_look = now;
-		err = windows_plan(m, now);
+		err = plan_all(m, now);
 	}
 	m->next_look = now + LOOK_NS;
 	return err;

@@ -57,7 +57,7 @@ struct mon_thread {
 	struct thread_read begin, opened, now; /* of the interval, of the window; latest */
 	struct series *share[2];     /* dispatch and waits, of windows; NULL until there was one */
 	uint64_t seen[2];	     /* ns in windows of this interval */
-	double anchor_at, anchors;   /* as those of a process */
+	double anchor_at, anchors;   /* when its image became hot; while it was */
 	uint64_t spent_opened;	     /* by probes of windows, when one opened last */
 	double window_rate;	     /* share of its time that probes took in the last window */
 	double hot_peak;	     /* share of its time that probes take while a window is open */
@@ -79,8 +79,8 @@ struct mon_process {
 	struct gbpf_proc proc_begin;
 	uint64_t steady[Q_COUNT], sampled[Q_COUNT]; /* of this interval */
 	struct series *series[Q_COUNT];
-	double window_anchor; /* see process_anchor(), when the window opened */
-	double anchor_at, anchors; /* the same when its image became hot; while it was */
+	double anchors; /* thread_anchor() of all that launch, while its image was hot */
+	bool fresh;	/* something of it was seen for the first time in this window */
 	struct histogram launch_ever, sync_ever;
 	struct usage usage;
 	struct usage_rate usage_rate;
@@ -100,6 +100,7 @@ struct mon_image {
 	struct image *image;
 	bool hot;	    /* some of its functions are probed in windows only */
 	bool open;
+	bool always;	    /* as everything fits, the window stays open */
 	bool known;	    /* a window was open since the choice was made */
 	int64_t next;	    /* when the next window opens, or this one closes */
 	int64_t first_opened, opened; /* the window; the part of it in this interval */
@@ -180,26 +181,44 @@ void harvest_ramp(struct monitor *m, struct mon_image *item); /* before the firs
 void harvest_window_begin(struct monitor *m, const struct mon_image *item);
 void harvest_window_end(struct monitor *m, struct mon_image *item, int64_t length);
 void harvest_steady(struct monitor *m, int64_t elapsed); /* ns since it was done last */
+/* What an open window cost in the last period is to be paid back. */
+void harvest_debt(struct monitor *m, struct mon_image *item);
+/* The image is hot from here on, or until here. */
+void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t now);
 void harvest_interval_begin(struct monitor *m);
+void cell_read(const struct gbpf_cell *c, struct cell_read *out);
+/* The difference of two readings, to the quantities of its process. */
+void quantities_add(const struct mon_api *a, const struct cell_read *from,
+		    const struct cell_read *to, uint64_t *q);
+double thread_anchor(const struct monitor *m, const struct thread_read *t);
+void peak_add(struct mon_api *a, uint64_t calls, int64_t ns);
 void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thread_read *out);
 
-/* windows.c: what is probed when */
+/* windows.c: when windows are open */
 int windows_step(struct monitor *m, int64_t now);   /* opens and closes what is due */
 int64_t windows_next(const struct monitor *m);	    /* when that is */
 int windows_trip(struct monitor *m, uint32_t pid);  /* a thread of it has spent what it may */
-int windows_plan(struct monitor *m, int64_t now);   /* after a harvest */
-bool windows_hot(const struct image *i); /* some of its functions are probed in windows */
 void windows_allow(struct monitor *m);	   /* what a thread may spend now, to the programs */
-void windows_cut(struct monitor *m, int64_t now); /* at the end of an interval */
+void windows_cut(struct monitor *m, int64_t now);   /* at the end of an interval */
 void windows_begin(struct monitor *m, int64_t now); /* of the next one */
-/* The image is hot from here on, or until here. */
-void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t now);
-void windows_close(struct monitor *m);
+bool windows_possible(const struct monitor *m);	    /* on this rung, with this budget */
+int window_open(struct monitor *m, struct mon_image *item);
+void window_close(struct monitor *m, struct mon_image *item);
+void window_leave(struct monitor *m, struct mon_image *item); /* it was to stay open */
+/* What the window saw, or the part of it that ends now, is told. */
+void window_tell(struct monitor *m, struct mon_image *item, int64_t now);
+bool window_used(const struct monitor *m, const struct mon_image *item); /* somebody maps it */
+
+/* plan.c: what is probed in windows */
+int plan_all(struct monitor *m, int64_t now); /* after a harvest */
 /*
  * Which of its APIs are probed in windows only: after a new one, another image or
  * another choice. still: others were before, and are now.
  */
-void windows_mark(struct mon_process *p, bool still);
+void plan_mark(struct monitor *m, struct mon_process *p, bool still);
+void plan_leave_open(struct monitor *m, struct mon_image *item);
+void plan_measure(const struct monitor *m, struct mon_image *item);
+bool windows_hot(const struct image *i); /* some of its functions are not always probed */
 
 /* gather*.c: processes → snapshot */
 struct gathering {

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What windows saw, and what they cost. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "monitor/private.h"
+
+#define RAMP_MAX_NS 30e6
+
+static double grown(double now, double before)
+{
+	return now > before ? now - before : 0;
+}
+
+/* What a thread worked so far, ns: on a CPU, not waiting for the GPU, not for our probes. */
+static double thread_worked(const struct thread_read *t)
+{
+	double worked = (double)t->at;
+	unsigned k;
+
+	for (k = 0; k < GBPF_WAITS; k++)
+		worked -= (double)(t->wait[GBPF_IN_NONE][k] + t->wait[GBPF_IN_DISPATCH][k]);
+	worked -= (double)(t->time[0][1] + t->time[1][1]);
+	return worked - (double)(t->spent[0] + t->spent[1]);
+}
+
+static bool process_of(const struct mon_process *p, const struct mon_image *item)
+{
+	return p->image == item->image;
+}
+
+/*
+ * What is known all the time, and what launches come with: the work of a thread, or
+ * where the scheduler does not tell, its calls that are always probed.
+ */
+double thread_anchor(const struct monitor *m, const struct thread_read *t)
+{
+	return m->counts.switch_link >= 0 ? thread_worked(t) : (double)t->calls[0];
+}
+
+static double window_anchor(const struct monitor *m, const struct mon_process *p)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < p->threads_count; i++) {
+		const struct mon_thread *t = p->threads[i];
+
+		if (t->now.launches)
+			sum += grown(thread_anchor(m, &t->now), thread_anchor(m, &t->opened));
+	}
+	return sum;
+}
+
+/*
+ * Time for which probes cost the thread besides its last window: attaching one
+ * after the other, and taking them away. ns, -1 where that window says nothing.
+ */
+static double ramp_of(const struct mon_thread *t, uint64_t spent, const struct mon_image *item)
+{
+	double ns;
+
+	if (t->window_rate < 0.3 * item->peak || t->window_rate <= 0)
+		return -1;
+	ns = (double)(spent - t->spent_opened) / t->window_rate -
+	     (double)(item->closed - item->first_opened);
+	return ns > 0 ? ns : 0;
+}
+
+void harvest_ramp(struct monitor *m, struct mon_image *item)
+{
+	double ramp = -1, one;
+	size_t i, k;
+
+	for (i = 0; i < m->processes_count; i++) {
+		const struct mon_process *p = m->processes[i];
+
+		for (k = 0; process_of(p, item) && k < p->threads_count; k++) {
+			struct mon_thread *t = p->threads[k];
+			uint64_t spent = m->counts.threads[t->slot].spent[1];
+
+			one = ramp_of(t, spent, item);
+			ramp = one > ramp ? one : ramp;
+			t->spent_opened = spent;
+		}
+	}
+	if (ramp >= 0)
+		item->ramp_ns += 0.2 * ((ramp < RAMP_MAX_NS ? ramp : RAMP_MAX_NS) - item->ramp_ns);
+}
+
+void harvest_debt(struct monitor *m, struct mon_image *item)
+{
+	size_t i, k;
+
+	for (i = 0; i < m->processes_count; i++) {
+		const struct mon_process *p = m->processes[i];
+
+		for (k = 0; process_of(p, item) && k < p->threads_count; k++) {
+			const struct gbpf_thread *t = &m->counts.threads[p->threads[k]->slot];
+			uint64_t late = t->period_spent < t->spent[1] ? t->period_spent : 0;
+
+			p->threads[k]->spent_opened = t->spent[1] - late;
+		}
+	}
+}
+
+void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t now)
+{
+	size_t i, k;
+
+	for (i = 0; i < m->processes_count; i++) {
+		struct mon_process *p = m->processes[i];
+		double anchor, more;
+
+		for (k = 0; process_of(p, item) && k < p->threads_count; k++) {
+			struct mon_thread *t = p->threads[k];
+
+			thread_read(m, t->slot, now, &t->now);
+			anchor = thread_anchor(m, &t->now);
+			more = item->hot_since ? grown(anchor, t->anchor_at) : 0;
+			t->anchors += more;
+			p->anchors += t->now.launches ? more : 0;
+			t->anchor_at = anchor;
+		}
+	}
+	if (item->hot_since)
+		item->hot_ns += now - (item->hot_since > m->begin ? item->hot_since : m->begin);
+	item->hot_since = hot ? now : 0;
+}
+
+void harvest_window_begin(struct monitor *m, const struct mon_image *item)
+{
+	int64_t now = mon_now();
+	size_t i, k;
+
+	for (i = 0; i < m->processes_count; i++) {
+		struct mon_process *p = m->processes[i];
+
+		if (!process_of(p, item))
+			continue;
+		for (k = 0; k < p->threads_count; k++) {
+			struct mon_thread *t = p->threads[k];
+
+			thread_read(m, t->slot, now, &t->now);
+			t->opened = t->now;
+		}
+		p->fresh = false;
+	}
+}
+
+/* A quantity of a window into its series, which is made when it is first needed. */
+static void series_put(struct series **s, struct window_count w, double count)
+{
+	w.count = count;
+	if (!*s)
+		*s = calloc(1, sizeof(**s));
+	if (*s) /* without memory for it there is no estimate, which is said as n/a */
+		series_add(*s, &w);
+}
+
+/* Shares of each thread; in w->lost what the busiest one lost to probes. */
+static void threads_window(const struct monitor *m, struct mon_process *p,
+			   struct window_count *w)
+{
+	uint64_t most = 0;
+	size_t k, n;
+
+	for (k = 0; k < p->threads_count; k++) {
+		struct mon_thread *t = p->threads[k];
+		const struct thread_read *a = &t->opened, *b = &t->now;
+		uint64_t spent = b->spent[0] + b->spent[1] - a->spent[0] - a->spent[1];
+		uint64_t waited = b->time[0][1] + b->time[1][1] - a->time[0][1] - a->time[1][1];
+		double rate = (double)(b->spent[1] - a->spent[1]) / (double)w->length;
+
+		t->window_rate = rate;
+		if (rate > t->hot_peak)
+			t->hot_peak = rate;
+		if (spent > most) {
+			most = spent;
+			w->lost = spent > waited ? (int64_t)(spent - waited) : 0;
+		}
+		for (n = 0; n < 2; n++) {
+			uint64_t ns = b->time[1][n] - a->time[1][n];
+
+			struct window_count own = {.length = w->length,
+						   .stands_for = w->stands_for};
+
+			if (!ns && !t->share[n])
+				continue;
+			if (!n && m->counts.switch_link >= 0) /* dispatching is work, waiting is none */
+				own.anchor = grown(thread_anchor(m, b), thread_anchor(m, a));
+			series_put(&t->share[n], own, (double)ns);
+			t->seen[n] += ns;
+		}
+	}
+}
+
+static void process_window(struct monitor *m, struct mon_process *p, struct window_count w)
+{
+	uint64_t q[Q_COUNT] = {0};
+	size_t i;
+
+	w.anchor = window_anchor(m, p);
+	threads_window(m, p, &w);
+	for (i = 0; i < p->apis_count; i++) {
+		struct mon_api *a = p->apis[i];
+		struct cell_read now;
+
+		if (!a->hot)
+			continue;
+		cell_read(&m->counts.cells[a->slot], &now);
+		quantities_add(a, &a->last, &now, q);
+		if (!p->fresh)
+			series_put(&a->calls, w, (double)(now.calls - a->last.calls));
+		peak_add(a, now.calls - a->last.calls, w.length);
+		a->seen += now.calls - a->last.calls;
+		a->last = now;
+	}
+	for (i = 0; i < Q_COUNT; i++) {
+		p->sampled[i] += q[i];
+		/* what the first window of something saw, it saw for an unknown part of it */
+		if (!p->fresh && (p->series[i] || q[i] || i == Q_LAUNCHES))
+			series_put(&p->series[i], w, (double)q[i]);
+	}
+}
+
+void harvest_window_end(struct monitor *m, struct mon_image *item, int64_t length)
+{
+	/* at the end of an interval only a part of the window, and of its stratum, is over */
+	double part = item->open ? (double)length / (double)item->length : 1;
+	struct window_count w = {.length = length};
+	int64_t now = mon_now();
+	size_t i, k;
+
+	part = part < 1 - item->told ? part : 1 - item->told;
+	item->told += part;
+	w.stands_for = (int64_t)(part * (double)item->period);
+	for (i = 0; i < m->processes_count; i++) {
+		struct mon_process *p = m->processes[i];
+
+		if (!process_of(p, item))
+			continue;
+		for (k = 0; k < p->threads_count; k++)
+			thread_read(m, p->threads[k]->slot, now, &p->threads[k]->now);
+		process_window(m, p, w);
+	}
+}
