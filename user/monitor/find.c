@@ -25,7 +25,7 @@ static bool wants_path(const char *path, void *ctx)
 	return image_hint(path) != HINT_NONE;
 }
 
-struct mon_image *find_item(struct monitor *m, const struct image *image)
+struct mon_image *find_item(const struct monitor *m, const struct image *image)
 {
 	size_t i;
 

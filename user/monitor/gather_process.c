@@ -7,6 +7,8 @@
 #include "monitor/private.h"
 #include "probe/catalogue.h"
 
+#define CALIBRATED 0.1 /* what a hit costs is known to 10 %: docs/measurements.md */
+
 struct estimate exactly(double value)
 {
 	return (struct estimate){.known = true, .value = value, .low = value, .high = value};
@@ -42,12 +44,21 @@ struct interval_facts facts_of(const struct mon_image *item, double anchor, doub
 	};
 }
 
-/* Of the part of the interval in which windows were needed, as part of the whole. */
+/*
+ * Of the part of the interval in which windows were needed, as part of the whole.
+ * Estimates correct for what probes cost while a window is open, so that they are as
+ * uncertain as that.
+ */
 struct estimate hot_part(const struct gathering *g, const struct mon_image *item,
-			 struct estimate e)
+			 struct estimate e, double seen)
 {
 	double part = (double)item->hot_ns / (double)g->length;
+	double doubt = CALIBRATED * (item->peak < 1 ? item->peak : 1);
+	double half = e.high > e.low ? doubt * e.value : 0;
+	double least = seen * 1e9 / (double)item->hot_ns;
 
+	e.low = e.low - half > least ? e.low - half : e.low < least ? e.low : least;
+	e.high += half;
 	e.value *= part;
 	e.low *= part;
 	e.high *= part;
@@ -96,7 +107,7 @@ static struct estimate rate_of(const struct gathering *g, const struct mon_proce
 	}
 	facts = facts_of(item, p->anchors, (double)p->sampled[q]);
 	steady.known = !mixed(p, q);
-	return sum_of(steady, hot_part(g, item, estimate_rate(p->series[q], &facts)));
+	return sum_of(steady, hot_part(g, item, estimate_rate(p->series[q], &facts), facts.seen));
 }
 
 /* ---- one API ---- */
@@ -154,7 +165,8 @@ static void api_gather(const struct gathering *g, const struct mon_process *p, s
 	out->calls_per_s.known = a->calls && !a->mixed;
 	if (a->calls)
 		out->calls_per_s = sum_of(out->calls_per_s,
-					  hot_part(g, item, estimate_rate(a->calls, &facts)));
+					  hot_part(g, item, estimate_rate(a->calls, &facts),
+						   facts.seen));
 }
 
 static int apis_gather(const struct gathering *g, struct mon_process *p,

@@ -9,12 +9,15 @@
 static struct estimate share_of(const struct gathering *g, const struct mon_image *item,
 				const struct mon_thread *t, unsigned waits)
 {
-	double ns = (double)(t->now.time[0][waits] - t->begin.time[0][waits]);
+	/* what windows saw is estimated from; a window that stayed open saw everything */
+	double ns = (double)(t->now.time[0][waits] - t->begin.time[0][waits] +
+			     t->now.time[1][waits] - t->begin.time[1][waits]) -
+		    (double)t->seen[waits];
 	struct estimate steady = exactly(ns / (double)g->length), e;
 	struct interval_facts facts;
 
-	if (steady.value > 1)
-		steady = exactly(1);
+	if (steady.value > 1 || steady.value < 0)
+		steady = exactly(steady.value > 1);
 	if (!item_sampled(item))
 		return steady;
 	if (!t->share[waits]) {
@@ -22,7 +25,7 @@ static struct estimate share_of(const struct gathering *g, const struct mon_imag
 		return steady;
 	}
 	facts = facts_of(item, waits ? 0 : t->anchors, (double)t->seen[waits]);
-	e = sum_of(steady, hot_part(g, item, estimate_share(t->share[waits], &facts)));
+	e = sum_of(steady, hot_part(g, item, estimate_share(t->share[waits], &facts), 0));
 	e.value = e.value > 1 ? 1 : e.value;
 	e.high = e.high > 1 ? 1 : e.high;
 	e.low = e.low > 1 ? 1 : e.low;

@@ -24,22 +24,33 @@ void cell_read(const struct gbpf_cell *c, struct cell_read *out)
 	out->slow = load(&c->slow);
 }
 
-/* The open call of a thread that nothing is around of, if it is one that is always probed. */
-static bool open_call(const struct gbpf_thread *t, struct gbpf_open *out)
+/* Of a window that has closed nobody knows whether the call goes on. */
+static bool open_known(const struct monitor *m, const struct gbpf_thread *t,
+		       const struct gbpf_open *open)
+{
+	const struct mon_process *p = open->hot ? process_get(m, t->pid) : NULL;
+	const struct mon_image *item = p && p->image ? find_item(m, p->image) : NULL;
+
+	return !open->hot || (item && item->always && (int64_t)open->ts >= item->first_opened);
+}
+
+/* The open call of a thread that nothing is around of. */
+static bool open_call(const struct monitor *m, const struct gbpf_thread *t, struct gbpf_open *out)
 {
 	const volatile struct gbpf_thread *v = t;
 
 	if (!v->depth)
 		return false;
 	memcpy(out, &t->open[0], sizeof(*out));
-	return v->depth && !out->hot;
+	return v->depth && open_known(m, t, out);
 }
 
 void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thread_read *out)
 {
 	const struct gbpf_thread *t = &m->counts.threads[slot];
 	struct gbpf_open open, again;
-	uint64_t off;
+	const __u64 *done;
+	uint64_t off, before;
 	unsigned i;
 
 	memset(out, 0, sizeof(*out));
@@ -56,16 +67,15 @@ void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thr
 	if (off && (int64_t)off < now && t->off_wait < GBPF_WAITS && t->off_in < GBPF_INS)
 		out->wait[t->off_in][t->off_wait] += (uint64_t)now - off;
 	/* one that returns just now must not count twice, as time and as open */
-	if (open_call(t, &open) && (int64_t)open.ts < now) {
-		uint64_t before = out->time[0][!!(open.class & GBPF_CLASS_WAITS)];
-
-		if (open_call(t, &again) && again.ts == open.ts &&
-		    load(&t->time[0][!!(open.class & GBPF_CLASS_WAITS)]) == before) {
-			out->time[0][!!(open.class & GBPF_CLASS_WAITS)] += (uint64_t)now - open.ts;
-			out->open_api = open.api;
-			out->open_since = (int64_t)open.ts;
-		}
-	}
+	if (!open_call(m, t, &open) || (int64_t)open.ts >= now)
+		return;
+	done = &t->time[open.hot & 1][!!(open.class & GBPF_CLASS_WAITS)];
+	before = load(done);
+	if (!open_call(m, t, &again) || again.ts != open.ts || load(done) != before)
+		return;
+	out->time[open.hot & 1][!!(open.class & GBPF_CLASS_WAITS)] += (uint64_t)now - open.ts;
+	out->open_api = open.api;
+	out->open_since = (int64_t)open.ts;
 }
 
 static int list_add(void *list, size_t *count, void *item)

@@ -163,7 +163,7 @@ uint32_t mon_cost(const struct monitor *m, unsigned class); /* ns a call */
 int find_start(struct monitor *m, char *why, size_t size);
 int find_notices(struct monitor *m);
 int find_sweep(struct monitor *m); /* ends that nobody told of */
-struct mon_image *find_item(struct monitor *m, const struct image *image);
+struct mon_image *find_item(const struct monitor *m, const struct image *image);
 
 /* processes.c */
 struct mon_process *process_get(const struct monitor *m, uint32_t pid); /* NULL */
@@ -238,7 +238,7 @@ const struct mon_image *item_of(const struct gathering *g, const struct mon_proc
 bool item_sampled(const struct mon_image *item); /* NULL: not */
 struct interval_facts facts_of(const struct mon_image *item, double anchor, double seen);
 struct estimate hot_part(const struct gathering *g, const struct mon_image *item,
-			 struct estimate e);
+			 struct estimate e, double seen);
 
 /* self.c: what gbpf itself uses */
 uint64_t self_cpu_ns(void);
