@@ -16,6 +16,7 @@ import time
 
 import machine
 import stats
+from monitor import monitor
 from scrape import scrape
 
 VIEWS = ("summary", "api_sum", "launch_sum", "sync_sum", "copy_sum", "thread_sum", "cold_sum",
@@ -275,7 +276,8 @@ def attach(b):
 
 
 PARTS = {"cost": cost, "drain": drain, "idle": idle, "first_event": first_event, "file": file,
-         "attach": attach, "memory": memory, "churn": churn, "scrape": scrape}
+         "attach": attach, "memory": memory, "churn": churn, "scrape": scrape,
+         "monitor": monitor}
 
 
 def main():
