@@ -134,7 +134,7 @@ static double cost_of_calls(calibration_fn function, bool work)
 	static const char name[] = "gbpf_calibration";
 	const void *handle[2] = {NULL, name}; /* the name where the driver keeps it */
 	int batches = work ? WORK_BATCHES : BATCHES, batch, i;
-	double each[WORK_BATCHES];
+	double each[WORK_BATCHES] = {0};
 
 	memset(memory, 0, sizeof(memory));
 	for (batch = 0; batch < batches; batch++) {
