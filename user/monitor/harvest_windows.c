@@ -187,7 +187,8 @@ static void threads_window(const struct monitor *m, struct mon_process *p,
 
 			if (!ns && !t->share[n])
 				continue;
-			if (!n && m->counts.switch_link >= 0) /* dispatching is work, waiting is none */
+			/* dispatching is work, waiting is none */
+			if (!n && m->counts.switch_link >= 0)
 				own.anchor = grown(thread_worked(b), thread_worked(a));
 			series_put(&t->share[n], own, (double)ns);
 			t->seen[n] += ns;
