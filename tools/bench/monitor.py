@@ -37,8 +37,8 @@ def measured(b, pid):
 
 
 def monitor(b):
-    with b.job("--pattern", "many", "--rate", "20", "--children", "199", "--truth",
-               b.scratch / "truth.%p") as job:
+    with b.job("--pattern", "many", "--rate", "20", "--children", "199", "--duration", "50",
+               "--truth", b.scratch / "truth.%p") as job:
         time.sleep(4)  # until all of them are there
         shares, rss = measured(b, job.pid)
         done = subprocess.run([b.gbpf, "monitor", "-p", str(job.pid), "--once", "--format", "json"],

@@ -132,6 +132,11 @@ static int watch(const struct options *o, struct watching *w, struct served *v)
 		if (o->once)
 			break;
 	}
+	/* the last process has ended: what it did since the last interval is told, too */
+	if (n >= 0 && !monitor_targets_alive(w->monitor)) {
+		n = monitor_finish(w->monitor);
+		n = n < 0 ? n : interval(o, v, monitor_snapshot(w->monitor));
+	}
 	if (n == -EPIPE)
 		return EXIT_FAILED; /* nobody reads any more: err_flush_stdout() says so */
 	if (n >= 0)

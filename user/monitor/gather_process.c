@@ -7,7 +7,7 @@
 #include "monitor/private.h"
 #include "probe/catalogue.h"
 
-#define CALIBRATED 0.1 /* what a hit costs is known to 10 %: docs/measurements.md */
+#define CALIBRATED 0.25 /* so well is known what a hit costs: docs/measurements.md */
 
 struct estimate exactly(double value)
 {
@@ -98,6 +98,7 @@ static struct estimate rate_of(const struct gathering *g, const struct mon_proce
 	struct estimate steady = exactly((double)p->steady[q] * 1e9 / (double)g->length);
 	struct interval_facts facts;
 
+	steady.known = item != NULL; /* else nothing of it is probed */
 	if (!item_sampled(item))
 		return steady;
 	if (!p->series[q]) {

@@ -147,7 +147,7 @@ static int thread_new(struct monitor *m, uint32_t slot, uint64_t key)
 	t->begin.at = p->seen > m->begin ? p->seen : m->begin;
 	process_thread_comm(pid, t->tid, t->comm);
 	thread_read(m, slot, mon_now(), &t->now);
-	t->opened = t->now;
+	t->opened = t->closed = t->now;
 	t->anchor_at = thread_anchor(m, &t->now);
 	p->fresh = true;
 	err = list_add(&p->threads, &p->threads_count, t);

@@ -46,8 +46,8 @@ static double window_anchor(const struct monitor *m, const struct mon_process *p
 	for (i = 0; i < p->threads_count; i++) {
 		const struct mon_thread *t = p->threads[i];
 
-		if (t->now.launches)
-			sum += grown(thread_anchor(m, &t->now), thread_anchor(m, &t->opened));
+		if (t->closed.launches)
+			sum += grown(thread_anchor(m, &t->closed), thread_anchor(m, &t->opened));
 	}
 	return sum;
 }
@@ -136,15 +136,22 @@ void harvest_window_begin(struct monitor *m, const struct mon_image *item)
 	for (i = 0; i < m->processes_count; i++) {
 		struct mon_process *p = m->processes[i];
 
-		if (!process_of(p, item))
-			continue;
-		for (k = 0; k < p->threads_count; k++) {
-			struct mon_thread *t = p->threads[k];
-
-			thread_read(m, t->slot, now, &t->now);
-			t->opened = t->now;
-		}
+		for (k = 0; process_of(p, item) && k < p->threads_count; k++)
+			thread_read(m, p->threads[k]->slot, now, &p->threads[k]->opened);
 		p->fresh = false;
+	}
+}
+
+void harvest_window_read(struct monitor *m, const struct mon_image *item)
+{
+	int64_t now = mon_now();
+	size_t i, k;
+
+	for (i = 0; i < m->processes_count; i++) {
+		const struct mon_process *p = m->processes[i];
+
+		for (k = 0; process_of(p, item) && k < p->threads_count; k++)
+			thread_read(m, p->threads[k]->slot, now, &p->threads[k]->closed);
 	}
 }
 
@@ -167,7 +174,7 @@ static void threads_window(const struct monitor *m, struct mon_process *p,
 
 	for (k = 0; k < p->threads_count; k++) {
 		struct mon_thread *t = p->threads[k];
-		const struct thread_read *a = &t->opened, *b = &t->now;
+		const struct thread_read *a = &t->opened, *b = &t->closed;
 		uint64_t spent = b->spent[0] + b->spent[1] - a->spent[0] - a->spent[1];
 		uint64_t waited = b->time[0][1] + b->time[1][1] - a->time[0][1] - a->time[1][1];
 		double rate = (double)(b->spent[1] - a->spent[1]) / (double)w->length;
@@ -230,8 +237,7 @@ void harvest_window_end(struct monitor *m, struct mon_image *item, int64_t lengt
 	/* at the end of an interval only a part of the window, and of its stratum, is over */
 	double part = item->open ? (double)length / (double)item->length : 1;
 	struct window_count w = {.length = length};
-	int64_t now = mon_now();
-	size_t i, k;
+	size_t i;
 
 	part = part < 1 - item->told ? part : 1 - item->told;
 	item->told += part;
@@ -239,10 +245,7 @@ void harvest_window_end(struct monitor *m, struct mon_image *item, int64_t lengt
 	for (i = 0; i < m->processes_count; i++) {
 		struct mon_process *p = m->processes[i];
 
-		if (!process_of(p, item))
-			continue;
-		for (k = 0; k < p->threads_count; k++)
-			thread_read(m, p->threads[k]->slot, now, &p->threads[k]->now);
-		process_window(m, p, w);
+		if (process_of(p, item))
+			process_window(m, p, w);
 	}
 }

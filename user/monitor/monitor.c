@@ -425,6 +425,13 @@ int monitor_step(struct monitor *m, int64_t max_ns)
 	return err ? err : 1;
 }
 
+int monitor_finish(struct monitor *m)
+{
+	int err = interval_end(m, mon_now());
+
+	return err ? err : 1;
+}
+
 bool monitor_targets_alive(const struct monitor *m)
 {
 	return !m->options.pids || probes_any_wanted(m->probes);

@@ -37,6 +37,8 @@ int monitor_start(struct monitor *m, char *why, size_t size);
  * ended, see monitor_snapshot(). 0: not yet. -errno: it cannot go on.
  */
 int monitor_step(struct monitor *m, int64_t max_ns);
+/* Ends the interval before its time, as when the last target has ended: 1, or -errno. */
+int monitor_finish(struct monitor *m);
 /* Of the interval that ended last; valid until the next step. */
 const struct snapshot *monitor_snapshot(const struct monitor *m);
 /* One of the processes that were asked for lives still; true where all are watched. */

@@ -168,6 +168,7 @@ static int item_stay_open(struct monitor *m, struct mon_image *item)
 
 	if (err || !item->open)
 		return err;
+	harvest_window_read(m, item);
 	window_tell(m, item, mon_now());
 	item->always = true;
 	item->calm = 0;

@@ -54,7 +54,8 @@ struct mon_thread {
 	uint32_t slot, tid;
 	char comm[16];
 	bool ended;
-	struct thread_read begin, opened, now; /* of the interval, of the window; latest */
+	struct thread_read begin, now;	  /* of the interval; latest */
+	struct thread_read opened, closed; /* of the window, or the part of it that is told */
 	struct series *share[2];     /* dispatch and waits, of windows; NULL until there was one */
 	uint64_t seen[2];	     /* ns in windows of this interval */
 	double anchor_at, anchors;   /* when its image became hot; while it was */
@@ -179,6 +180,8 @@ void processes_usage(struct monitor *m); /* CPU and I/O of their trees, quotas *
 int harvest(struct monitor *m); /* everything, from the keys on */
 void harvest_ramp(struct monitor *m, struct mon_image *item); /* before the first part */
 void harvest_window_begin(struct monitor *m, const struct mon_image *item);
+/* Where threads are when a window ends: at once, before anything that takes time. */
+void harvest_window_read(struct monitor *m, const struct mon_image *item);
 void harvest_window_end(struct monitor *m, struct mon_image *item, int64_t length);
 void harvest_steady(struct monitor *m, int64_t elapsed); /* ns since it was done last */
 /* What an open window cost in the last period is to be paid back. */

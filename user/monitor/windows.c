@@ -41,6 +41,7 @@ void window_close(struct monitor *m, struct mon_image *item)
 
 	m->counts.image_state[item->image->slot] &= (uint8_t)~GBPF_IMAGE_OPEN;
 	now = mon_now(); /* not when we decided: what is counted is counted until here */
+	harvest_window_read(m, item);
 	closer_give(m->closer, image_window_take(item->image));
 	item->open = false;
 	windows_allow(m);
@@ -63,9 +64,10 @@ void windows_cut(struct monitor *m, int64_t now)
 		if (!item->open || item->always)
 			continue;
 		now = mon_now();
+		harvest_window_read(m, item);
 		window_tell(m, item, now);
 		harvest_window_begin(m, item);
-		item->opened = now;
+		item->opened = mon_now();
 	}
 }
 

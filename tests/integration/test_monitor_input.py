@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""gbpf monitor given what it can do little with: clear words, nothing lost, nobody harmed."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import gbpf
+import monitored
+import pytest
+from monitored import job, monitoring, process_in, truth_of
+
+pytestmark = [pytest.mark.root, pytest.mark.parallel]
+
+ALWAYS = ["--max-overhead", "100%"]
+
+
+@pytest.fixture
+def memory():
+    with monitored.memory_dir() as path:
+        yield path
+
+
+@pytest.mark.parametrize("budget", ["-1", "101%", "1%%", "much", "", "nan", "1 2"])
+def test_a_budget_that_is_none(budget):
+    done = gbpf.gbpf("monitor", f"--max-overhead={budget}", "--once")
+    assert done.returncode == 2
+    assert "--max-overhead takes a percentage from 0 to 100" in done.stderr
+
+
+@pytest.mark.parametrize("options,words", [
+    (["--interval", "10ms"], "--interval must be 100ms or more"),
+    (["-a", "-p", "1"], "-a and -p exclude each other"),
+    (["--quiet"], "--quiet without --listen"),
+    (["--tls-cert", "x", "--listen", "127.0.0.1:0"], "belong together"),
+    (["--auth", "x"], "--listen"),
+    (["-p", "12x"], "'12x' is not a list of process ids"),
+])
+def test_options_that_do_not_go_together(options, words):
+    done = gbpf.gbpf("monitor", *options)
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_a_budget_of_nothing_probes_nothing(memory):
+    with job(memory, "--pattern", "steady", "--rate", 1000, "--duration", 0) as process:
+        with monitoring(process, options=["--max-overhead", "0"]) as monitor:
+            monitor.wait(2)
+    for interval in monitor.intervals:
+        assert "a budget of 0 allows no probes" in interval["self"]["limit"]
+        assert interval["self"]["overhead_pct"] == 0 and interval["self"]["windows"] == 0
+        told = process_in(interval, process.pid)
+        assert told["launches_per_s"] is None and told["coverage"] == 0
+        assert told["launches_seen"] == 0 and not told["apis"]
+    assert process.returncode == 0
+
+
+def test_a_port_that_is_taken():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = gbpf.gbpf("monitor", "--listen", f"127.0.0.1:{port}", "--once")
+    assert done.returncode == 1
+    assert f"127.0.0.1:{port}" in done.stderr and "in use" in done.stderr
+    assert not done.stdout
+
+
+def test_a_process_that_ends_within_an_interval_is_told_to_its_last_call(memory):
+    with job(memory, "--pattern", "steady", "--rate", 3000, "--duration", 2.3,
+             "--start-delay", 3) as process:
+        with monitoring(process, options=ALWAYS) as monitor:
+            process.wait(timeout=60)
+            monitor.process.wait(timeout=60)
+    truth = truth_of(process)
+    launches = sum(t.calls for (_, api), t in truth.totals.items() if api == "cuLaunchKernel")
+    told = [process_in(i, process.pid) for i in monitor.intervals]
+    seen = sum(p["launches_seen"] for p in told if p)
+    assert launches > 3000
+    assert seen == launches
+
+
+def test_many_that_end_at_once_are_told_to_their_last_call(memory):
+    """Those left alive keep the monitor going; of the dead nothing is missing."""
+    with job(memory, "--pattern", "steady", "--rate", 2000, "--duration", 0, "--start-delay",
+             1.5, "--iterations", 4000, name="short") as short, \
+         job(memory, "--pattern", "steady", "--rate", 10, "--duration", 0, name="long") as long:
+        with monitoring(short, long, options=ALWAYS) as monitor:
+            short.wait(timeout=60)
+            monitor.wait(2)
+    truth = truth_of(short)
+    launches = sum(t.calls for (_, api), t in truth.totals.items() if api == "cuLaunchKernel")
+    told = [p for i in monitor.intervals if (p := process_in(i, short.pid))]
+    assert sum(p["launches_seen"] for p in told) == launches
+    assert process_in(monitor.intervals[-1], short.pid) is None, "it is still listed"
+    assert process_in(monitor.intervals[-1], long.pid)
+
+
+def test_the_reader_goes_away(memory):
+    with job(memory, "--pattern", "steady", "--rate", 100, "--duration", 0) as process:
+        monitor = subprocess.Popen([gbpf.GBPF, "monitor", "-p", str(process.pid)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        monitor.stdout.readline()
+        monitor.stdout.close()
+        assert monitor.wait(timeout=30) == 1
+        assert "cannot write to stdout" in monitor.stderr.read()
+        monitor.stderr.close()
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_when_told_to(memory, number):
+    with job(memory, "--pattern", "steady", "--rate", 100, "--duration", 0) as process:
+        monitor = monitored.Monitor("-p", process.pid)
+        monitor.wait(1)
+        os.kill(monitor.process.pid, number)
+        assert monitor.process.wait(timeout=30) == 0
+    assert process.returncode == 0
+
+
+@pytest.mark.long
+def test_five_thousand_processes(memory):
+    """More than the tables hold: what does not fit is said, what fits is counted."""
+    with job(memory, "--pattern", "steady", "--rate", 1, "--sync-every", 1, "--duration", 60,
+             "--children", 4999, name="many.%p") as process:
+        time.sleep(20)
+        done = gbpf.gbpf("monitor", "-p", process.pid, "--interval", "10s", "--once", "--format",
+                         "json", timeout=120)
+        assert done.returncode == 0, done.stderr
+        interval = json.loads(done.stdout)
+        alive = [p for p in interval["processes"] if p["launches_seen"]]
+        assert len(interval["processes"]) == 5000
+        assert len(alive) > 2000 or interval["self"]["lost_calls"] > 0
+        assert interval["self"]["rss_bytes"] < 512 << 20
+        assert interval["self"]["maps_bytes"] < 64 << 20
+    assert process.returncode == 0
