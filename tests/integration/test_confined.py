@@ -189,6 +189,7 @@ def test_it_serves_all_that_is_asked_for(folders):
     with deleted_job(other) as job, monitored.quota(job, 0.5), serving(own, job) as (process, url):
         assert get(url.replace("/metrics", "/-/healthy"))
         page = wait_for(url, lambda page: NEEDED.search(page) and "gbpf_tree_cpu_ratio{" in page
+                        and "gbpf_copies_per_second{" in page  # not while choices change
                         and re.search(r"^gbpf_launches_per_second\{.* [1-9]", page, re.M))
         process.send_signal(signal.SIGHUP)
         wait_for(url, lambda page: "gbpf_gpu_power_watts{" not in page)

@@ -66,32 +66,36 @@ def test_a_port_that_is_taken():
     assert not done.stdout
 
 
+def launches_of(process):
+    totals = truth_of(process).totals
+    return sum(t.calls for (_, api), t in totals.items() if api == "cuLaunchKernel")
+
+
 def test_a_process_that_ends_within_an_interval_is_told_to_its_last_call(memory):
     with job(memory, "--pattern", "steady", "--rate", 3000, "--duration", 2.3,
-             "--start-delay", 3) as process:
+             "--wait-usr1") as process:
         with monitoring(process, options=ALWAYS) as monitor:
+            monitor.wait(1)  # it is there
+            process.send_signal(signal.SIGUSR1)
             process.wait(timeout=60)
             monitor.process.wait(timeout=60)
-    truth = truth_of(process)
-    launches = sum(t.calls for (_, api), t in truth.totals.items() if api == "cuLaunchKernel")
     told = [process_in(i, process.pid) for i in monitor.intervals]
     seen = sum(p["launches_seen"] for p in told if p)
-    assert launches > 3000
-    assert seen == launches
+    assert seen == launches_of(process) > 3000
 
 
-def test_many_that_end_at_once_are_told_to_their_last_call(memory):
-    """Those left alive keep the monitor going; of the dead nothing is missing."""
-    with job(memory, "--pattern", "steady", "--rate", 2000, "--duration", 0, "--start-delay",
-             1.5, "--iterations", 4000, name="short") as short, \
+def test_one_that_ends_beside_others_is_told_to_its_last_call(memory):
+    """The other keeps the monitor going; of the dead nothing is missing."""
+    with job(memory, "--pattern", "steady", "--rate", 2000, "--iterations", 3000, "--wait-usr1",
+             name="short") as short, \
          job(memory, "--pattern", "steady", "--rate", 10, "--duration", 0, name="long") as long:
         with monitoring(short, long, options=ALWAYS) as monitor:
+            monitor.wait(1)
+            short.send_signal(signal.SIGUSR1)
             short.wait(timeout=60)
             monitor.wait(2)
-    truth = truth_of(short)
-    launches = sum(t.calls for (_, api), t in truth.totals.items() if api == "cuLaunchKernel")
     told = [p for i in monitor.intervals if (p := process_in(i, short.pid))]
-    assert sum(p["launches_seen"] for p in told) == launches
+    assert sum(p["launches_seen"] for p in told) == launches_of(short) > 1000
     assert process_in(monitor.intervals[-1], short.pid) is None, "it is still listed"
     assert process_in(monitor.intervals[-1], long.pid)
 

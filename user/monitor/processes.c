@@ -119,6 +119,8 @@ struct mon_process *process_add(struct monitor *m, uint32_t pid, int *err)
 	if (p && !p->ended)
 		return p;
 	start = process_start(pid);
+	if (p && (start < 0 || start == p->start))
+		return p; /* what it called last is found after its end */
 	if (start < 0)
 		return NULL;
 	if (p) /* its number is used again */
