@@ -8,7 +8,8 @@
 
 SAN := $(BUILD)/san
 SAN_CFLAGS = -std=c11 $(SAN_OPTIMIZE) -gline-tables-only -Wall -Wextra -Wno-unused-parameter \
-	-Wno-gnu-variable-sized-type-not-at-end -fno-omit-frame-pointer -fno-strict-aliasing \
+	-Wno-gnu-variable-sized-type-not-at-end -Wno-missing-field-initializers \
+	-fno-omit-frame-pointer -fno-strict-aliasing \
 	-fno-sanitize-recover=all -fsanitize=fuzzer-no-link,address,undefined
 SAN_OPTIMIZE = -O0
 SAN_BINS := $(UNIT_SRCS:tests/unit/%.c=$(SAN)/tests/unit/%)
