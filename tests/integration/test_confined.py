@@ -21,7 +21,7 @@ import metrics_doc
 import monitored
 import pytest
 import test_monitoring_files
-import test_serve
+import test_serve_secure
 
 pytestmark = [pytest.mark.root, pytest.mark.quiet]  # it watches every process
 
@@ -209,7 +209,7 @@ def unanswered(api):
     """Panels of the dashboard to which Prometheus knows nothing to say."""
     for panel, target in test_monitoring_files.TARGETS:
         expression = target["expr"].replace("$__rate_interval", "1m")
-        if not test_serve.query(api, re.sub(r"\$\w+", ".*", expression)):
+        if not test_serve_secure.query(api, re.sub(r"\$\w+", ".*", expression)):
             yield f"{panel['title']} {target['refId']}"
 
 
@@ -220,5 +220,10 @@ def test_prometheus_answers_every_panel(folders, tmp_path):
     # there was no XID error, and nobody else uses the GPU
     expected = {"XID errors B", "Processes that share a GPU A"}
     with deleted_job(other) as job, monitored.quota(job, 0.5), serving(own, job) as (_, url), \
-            test_serve.prometheus(tmp_path, urllib.parse.urlsplit(url).netloc) as api:
-        gbpf.wait_until(lambda: set(unanswered(api)) == expected, timeout=60)
+            test_serve_secure.prometheus(tmp_path, {
+                "job_name": "gbpf", "honor_labels": True,
+                "static_configs": [{"targets": [urllib.parse.urlsplit(url).netloc]}]}) as api:
+        end = time.monotonic() + 40
+        while set(unanswered(api)) != expected and time.monotonic() < end:
+            time.sleep(1)
+        assert set(unanswered(api)) == expected

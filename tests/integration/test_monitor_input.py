@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """gbpf monitor given what it can do little with: clear words, nothing lost, nobody harmed."""
-import json
 import os
 import signal
 import socket
 import subprocess
-import time
 
 import gbpf
 import monitored
@@ -119,22 +117,4 @@ def test_it_ends_when_told_to(memory, number):
         monitor.wait(1)
         os.kill(monitor.process.pid, number)
         assert monitor.process.wait(timeout=30) == 0
-    assert process.returncode == 0
-
-
-@pytest.mark.long
-def test_five_thousand_processes(memory):
-    """More than the tables hold: what does not fit is said, what fits is counted."""
-    with job(memory, "--pattern", "steady", "--rate", 1, "--sync-every", 1, "--duration", 60,
-             "--children", 4999, name="many.%p") as process:
-        time.sleep(20)
-        done = gbpf.gbpf("monitor", "-p", process.pid, "--interval", "10s", "--once", "--format",
-                         "json", timeout=120)
-        assert done.returncode == 0, done.stderr
-        interval = json.loads(done.stdout)
-        alive = [p for p in interval["processes"] if p["launches_seen"]]
-        assert len(interval["processes"]) == 5000
-        assert len(alive) > 2000 or interval["self"]["lost_calls"] > 0
-        assert interval["self"]["rss_bytes"] < 512 << 20
-        assert interval["self"]["maps_bytes"] < 64 << 20
     assert process.returncode == 0
