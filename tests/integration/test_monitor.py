@@ -129,6 +129,7 @@ def test_what_a_thread_did_between_its_calls(memory, whats):
         assert (told["lock_sibling"] or {}).get("comm") == ("sibling" if what == "lock" else None)
 
 
+@pytest.mark.quiet
 def test_what_is_rare_is_counted_exactly(memory):
     with job(memory, "--pattern", "many", "--rate", 150, "--duration", 0, "--fail",
              "cuMemsetD8Async=1@5") as process:
