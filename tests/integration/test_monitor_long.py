@@ -51,7 +51,7 @@ def own_library(tmp_path, name):
 # Of the launches of all intervals. What a hit costs while a sibling of the CPU is busy is not
 # known, and where windows see few launches that shows: docs/measurements.md.
 TOTAL_ERROR = {"steady": 0.03, "bursty": 0.15, "periodic": 0.4}
-INSIDE = {"steady": 0.9, "bursty": 0.6, "periodic": 0.5}
+INSIDE = {"steady": 0.9, "bursty": 0.4, "periodic": 0.4}
 
 
 def good(pattern, result):
