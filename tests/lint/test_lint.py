@@ -151,9 +151,10 @@ def test_no_path_of_anybodys_machine():
     ])
 
 
-# target → gpu → probe → collect → record → trace → monitor → model → report, diagnose,
-# export: a module knows those to its left, and cmd knows them all.
-ROOMS = ["util", "target", "gpu", "probe", "collect", "record", "trace", "monitor", "model"]
+# target → gpu → probe → inject → collect → record → sidecar → trace → monitor → model →
+# report, diagnose, export: a module knows those to its left, and cmd knows them all.
+ROOMS = ["util", "target", "gpu", "probe", "inject", "collect", "record", "sidecar", "trace",
+         "monitor", "model"]
 READERS = ["report", "diagnose", "export", "top"]
 
 

@@ -117,6 +117,64 @@ struct session_gpu {
 	char *throttled_by; /* "power cap 40.0 %, …" of those that could tell; "none"; NULL */
 };
 
+/* A CUDA device of a process; properties as the process' driver told them. */
+struct session_device {
+	struct record_device about; /* uuid and name owned by the session, never NULL */
+	uint32_t process;	    /* index into processes */
+	uint32_t gpu;		    /* index into gpus, by UUID; UINT32_MAX: no samples of it */
+	uint32_t physical;	    /* devices with the same number are one: first index of its UUID */
+};
+
+/* A stream of one context, as CUPTI numbers it; its works are neighbours in works[]. */
+struct session_stream {
+	uint32_t process, device; /* indices */
+	uint32_t context, id;
+	uint64_t handle;     /* what API calls name it by; 0: the default stream, or not known */
+	uint32_t first_work, works; /* its own, by begin, in works[] */
+};
+
+#define SHAPE_NONE UINT32_MAX
+#define WORK_NONE UINT32_MAX
+
+/* Something that ran on a GPU in [begin, end), ns of CLOCK_MONOTONIC. */
+struct work {
+	int64_t begin, end;
+	uint64_t bytes;	     /* copies and sets */
+	uint64_t graph_node; /* 0: not of a graph */
+	uint32_t graph;	     /* executable graph, 0: none */
+	uint32_t stream;     /* index into streams */
+	uint32_t call;	     /* index into calls: what caused it; CALL_NONE: unmatched */
+	uint32_t kernel;     /* index into kernels; UINT32_MAX: a copy or set */
+	uint32_t shape;	     /* index into shapes; SHAPE_NONE: a copy or set */
+	uint32_t correlation;
+	uint32_t channel, channel_type, peer; /* as recorded */
+	int32_t priority;
+	uint8_t kind;	     /* enum record_work_kind */
+	uint8_t direction;   /* enum record_direction */
+	uint8_t source, target; /* enum record_memory */
+};
+
+/* CUPTI's own record of a call, where it was matched with ours: its correlation and cbid. */
+struct work_call {
+	uint32_t call; /* index into calls */
+	uint32_t correlation, cbid;
+	uint8_t domain;
+};
+
+struct session_overhead {
+	int64_t begin, end;
+	uint32_t process, kind;
+};
+
+/* How the two sides met; counts are of the sidecar's windows only. */
+struct session_join {
+	uint64_t works, matched;	 /* pieces of work, and those with a call */
+	uint64_t launches, launches_without; /* calls that must cause work, and those with none */
+	uint64_t before_entry; /* works that would begin before their call: not matched */
+	uint64_t dropped, bad; /* records that were lost, or made no sense */
+	int64_t clock_error;   /* the worst bound, ns; -1: no sidecar */
+};
+
 struct session_quality {
 	uint64_t events;
 	uint64_t losses[8]; /* by enum record_loss_cause */
@@ -157,6 +215,24 @@ struct session {
 	size_t gpus_count;
 	struct record_gpu_sample *gpu_samples; /* .gpu: index into gpus; no pids */
 	size_t gpu_samples_count;
+	/* From here on: empty without the sidecar. */
+	struct session_device *devices;
+	size_t devices_count;
+	struct session_stream *streams;
+	size_t streams_count;
+	struct record_shape *shapes; /* .kernel is NULL: see kernel of its works */
+	size_t shapes_count;
+	struct work *works; /* grouped by stream, each group sorted by begin */
+	size_t works_count;
+	uint32_t *call_works; /* indices into works, grouped by call, by begin; see works_of() */
+	size_t call_works_count;
+	struct work_call *work_calls; /* sorted by call */
+	size_t work_calls_count;
+	struct session_overhead *overheads;
+	size_t overheads_count;
+	struct record_sidecar *sidecars; /* by ts; text owned by the session */
+	size_t sidecars_count;
+	struct session_join join;
 	struct session_quality quality;
 };
 

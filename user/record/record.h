@@ -26,6 +26,12 @@ enum record_kind {
 	RECORD_INFO = 11,
 	RECORD_GPU = 12,
 	RECORD_GPU_SAMPLE = 13,
+	RECORD_DEVICE = 14,
+	RECORD_SHAPE = 15,
+	RECORD_WORK = 16,
+	RECORD_WORK_CALL = 17,
+	RECORD_OVERHEAD = 18,
+	RECORD_SIDECAR = 19,
 	RECORD_KINDS, /* one more than the last */
 };
 
@@ -163,6 +169,120 @@ struct record_gpu_sample {
 	const char *pids;   /* of them, as far as listed: decimal, separated by commas */
 };
 
+/*
+ * What the sidecar saw in a process (CUPTI's activity records), times converted to
+ * CLOCK_MONOTONIC. pid and tid are the host's numbers.
+ */
+
+/* A CUDA device as a process numbers it; -1 where a property is not known. */
+struct record_device {
+	uint32_t pid, ordinal; /* CUDA's, after CUDA_VISIBLE_DEVICES */
+	const char *uuid, *name; /* "GPU-…" or "MIG-…", as NVML writes them */
+	int64_t memory;		 /* bytes */
+	int32_t major, minor;	 /* compute capability */
+	int32_t sms, warp, block_threads, sm_threads; /* the last two: at most */
+	int32_t sm_blocks, block_registers, sm_registers;
+	int32_t block_smem, block_smem_optin, sm_smem, reserved_smem; /* bytes */
+};
+
+/* What the launches of one kernel have in common. */
+struct record_shape {
+	uint32_t pid, id; /* unique in its process */
+	const char *kernel; /* mangled */
+	uint32_t grid[3], block[3];
+	uint32_t registers; /* a thread */
+	uint32_t smem_static, smem_dynamic; /* bytes a block */
+	uint32_t local;	      /* bytes a thread */
+};
+
+enum record_work_kind {
+	RECORD_WORK_KERNEL = 1,
+	RECORD_WORK_COPY = 2,
+	RECORD_WORK_SET = 3,
+};
+
+enum record_memory { /* CUpti_ActivityMemoryKind */
+	RECORD_MEMORY_UNKNOWN = 0,
+	RECORD_MEMORY_PAGEABLE = 1,
+	RECORD_MEMORY_PINNED = 2,
+	RECORD_MEMORY_DEVICE = 3,
+	RECORD_MEMORY_ARRAY = 4,
+	RECORD_MEMORY_MANAGED = 5,
+	RECORD_MEMORY_DEVICE_STATIC = 6,
+	RECORD_MEMORY_MANAGED_STATIC = 7,
+};
+
+enum record_direction { /* CUpti_ActivityMemcpyKind */
+	RECORD_COPY_UNKNOWN = 0,
+	RECORD_COPY_HTOD = 1,
+	RECORD_COPY_DTOH = 2,
+	RECORD_COPY_HTOA = 3,
+	RECORD_COPY_ATOH = 4,
+	RECORD_COPY_ATOA = 5,
+	RECORD_COPY_ATOD = 6,
+	RECORD_COPY_DTOA = 7,
+	RECORD_COPY_DTOD = 8,
+	RECORD_COPY_HTOH = 9,
+	RECORD_COPY_PTOP = 10,
+};
+
+/* A kernel, copy or set that ran on a device from begin for duration ns. */
+struct record_work {
+	int64_t begin;
+	uint64_t duration;
+	uint32_t pid, kind; /* enum record_work_kind */
+	uint32_t device, context, stream; /* CUDA's ordinal, CUPTI's ids */
+	uint32_t correlation; /* of the API call that caused it; wraps */
+	uint32_t shape;	    /* record_shape.id; kernels */
+	uint32_t graph;	    /* id of the executable graph, 0: none */
+	uint64_t graph_node;
+	uint64_t bytes;	    /* copies and sets */
+	uint32_t direction; /* copies: enum record_direction */
+	uint32_t source, target; /* enum record_memory; a set has only a target */
+	uint32_t channel, channel_type; /* hardware queue, 0 where this CUPTI does not say */
+	int32_t priority;   /* of the stream, 0 where not known */
+	uint32_t peer;	    /* the other device of a copy between two, else UINT32_MAX */
+};
+
+/* An API call as CUPTI saw it, inside of what our probes see of it. */
+struct record_work_call {
+	int64_t begin;
+	uint64_t duration;
+	uint32_t pid, tid;
+	uint32_t domain; /* 1: driver, 2: runtime */
+	uint32_t cbid;	 /* CUpti_driver_api_trace_cbid or CUpti_runtime_api_trace_cbid */
+	uint32_t correlation;
+	int32_t ret;
+};
+
+/* Time that CUPTI says it took itself (CUPTI_ACTIVITY_KIND_OVERHEAD). */
+struct record_overhead {
+	int64_t begin;
+	uint64_t duration;
+	uint32_t pid, tid, kind; /* CUpti_ActivityOverheadKind */
+};
+
+enum record_sidecar_event {
+	RECORD_SIDECAR_ATTACHED = 1,  /* loaded; count: ns that the process was stopped */
+	RECORD_SIDECAR_BEGAN = 2,     /* recording from ts */
+	RECORD_SIDECAR_ENDED = 3,     /* recorded until ts; all records of the window are in */
+	RECORD_SIDECAR_REFUSED = 4,   /* did not record, text says why */
+	RECORD_SIDECAR_WITHDREW = 5,  /* stopped because of somebody else; text; count: lost */
+	RECORD_SIDECAR_FAILED = 6,    /* an error of CUPTI or of ours; text; count: its code */
+	RECORD_SIDECAR_DROPPED = 7,   /* count records did not get through; text: where */
+	RECORD_SIDECAR_BAD = 8,	      /* count records made no sense; text: how (zero, negative…) */
+	RECORD_SIDECAR_CLOCK = 9,     /* count: error bound in ns of the times before this */
+	RECORD_SIDECAR_GONE = 10,     /* the process ended, or closed its end */
+};
+
+struct record_sidecar {
+	int64_t ts;
+	uint32_t pid, event; /* enum record_sidecar_event */
+	uint64_t count;
+	uint32_t cupti;	     /* cuptiGetVersion(), 0: not known */
+	const char *text;    /* "" where there is nothing to say */
+};
+
 struct record {
 	enum record_kind kind;
 	union {
@@ -179,6 +299,12 @@ struct record {
 		struct record_info info;
 		struct record_gpu gpu;
 		struct record_gpu_sample gpu_sample;
+		struct record_device device;
+		struct record_shape shape;
+		struct record_work work;
+		struct record_work_call work_call;
+		struct record_overhead overhead;
+		struct record_sidecar sidecar;
 	};
 };
 
