@@ -144,6 +144,54 @@ static inline void log_gpu(FILE *f, const struct record *r)
 	log_string(f, s->pids);
 }
 
+static inline void log_device(FILE *f, const struct record_device *d)
+{
+	fprintf(f, "device %u %u %ld %d %d %d %d %d %d %d %d %d %d %d %d %d", d->pid, d->ordinal,
+		(long)d->memory, d->major, d->minor, d->sms, d->warp, d->block_threads,
+		d->sm_threads, d->sm_blocks, d->block_registers, d->sm_registers, d->block_smem,
+		d->block_smem_optin, d->sm_smem, d->reserved_smem);
+	log_string(f, d->uuid);
+	log_string(f, d->name);
+}
+
+static inline void log_shape(FILE *f, const struct record_shape *s)
+{
+	fprintf(f, "shape %u %u %u %u %u %u %u %u %u %u %u %u", s->pid, s->id, s->grid[0],
+		s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2], s->registers,
+		s->smem_static, s->smem_dynamic, s->local);
+	log_string(f, s->kernel);
+}
+
+static inline void log_work(FILE *f, const struct record *r)
+{
+	const struct record_work *w = &r->work;
+	const struct record_work_call *c = &r->work_call;
+
+	if (r->kind == RECORD_WORK)
+		fprintf(f, "work %ld %lu %u %u %u %u %u %u %u %u %lu %lu %u %u %u %u %u %d %u",
+			(long)w->begin, (unsigned long)w->duration, w->pid, w->kind, w->device,
+			w->context, w->stream, w->correlation, w->shape, w->graph,
+			(unsigned long)w->graph_node, (unsigned long)w->bytes, w->direction,
+			w->source, w->target, w->channel, w->channel_type, w->priority, w->peer);
+	else if (r->kind == RECORD_WORK_CALL)
+		fprintf(f, "call %ld %lu %u %u %u %u %u %d", (long)c->begin,
+			(unsigned long)c->duration, c->pid, c->tid, c->domain, c->cbid,
+			c->correlation, c->ret);
+	else if (r->kind == RECORD_OVERHEAD)
+		fprintf(f, "overhead %ld %lu %u %u %u", (long)r->overhead.begin,
+			(unsigned long)r->overhead.duration, r->overhead.pid, r->overhead.tid,
+			r->overhead.kind);
+	else if (r->kind == RECORD_SIDECAR) {
+		fprintf(f, "sidecar %ld %u %u %lu %u", (long)r->sidecar.ts, r->sidecar.pid,
+			r->sidecar.event, (unsigned long)r->sidecar.count, r->sidecar.cupti);
+		log_string(f, r->sidecar.text);
+	} else if (r->kind == RECORD_DEVICE) {
+		log_device(f, &r->device);
+	} else if (r->kind == RECORD_SHAPE) {
+		log_shape(f, &r->shape);
+	}
+}
+
 static inline void log_record(FILE *f, const struct record *r)
 {
 	if (r->kind == RECORD_EVENTS) {
@@ -167,6 +215,8 @@ static inline void log_record(FILE *f, const struct record *r)
 		log_string(f, r->info.value);
 	} else if (r->kind == RECORD_GPU || r->kind == RECORD_GPU_SAMPLE) {
 		log_gpu(f, r);
+	} else {
+		log_work(f, r);
 	}
 	fputc('\n', f);
 }
