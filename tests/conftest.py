@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """How gbpf's tests are collected, kept apart and counted.
 
-* Each case of a cmocka binary is a test of its own, run once as built and once
-  with the address and undefined-behaviour sanitizers.
+* Each case of a cmocka binary is a test of its own, run with the address and
+  undefined-behaviour sanitizers, and in `make check-long` also as built for users.
 * Tests under tests/integration attach probes: they run one after another
   unless marked `parallel`. Each worker has files of its own to probe
   (integration/gbpf.py). `quiet` ones have the machine to themselves.
@@ -65,7 +65,10 @@ class UnitFile(pytest.File):
             run = UnitRun(build / "tests/unit" / self.path.stem, cases)
             for case in cases:
                 name = f"{case}[{label}]" if label else case
-                yield UnitCase.from_parent(self, name=name, run=run, case=case)
+                item = UnitCase.from_parent(self, name=name, run=run, case=case)
+                if not label:
+                    item.add_marker(pytest.mark.long)
+                yield item
 
 
 class UnitRun:

@@ -10,11 +10,11 @@
 #   make fuzz-long            FUZZ_SECONDS each, going on where the last left off
 #   make fuzz                 only builds
 
-FUZZ_RUNS ?= 20000
-FUZZ_RUNS_elf ?= 60000
-FUZZ_RUNS_metrics ?= 2500
-FUZZ_RUNS_record ?= 600
-FUZZ_RUNS_session ?= 2500
+FUZZ_RUNS ?= 10000
+FUZZ_RUNS_elf ?= 30000
+FUZZ_RUNS_metrics ?= 1200
+FUZZ_RUNS_record ?= 300
+FUZZ_RUNS_session ?= 1200
 FUZZ_SECONDS ?= 90
 FUZZ_BUILD = $(BUILD)/fuzz
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
