@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEGACY_ID 7 /* as CUPTI numbers it */
+
 struct sim_settings sim_settings;
 
-static struct sim_stream legacy_stream;
-static _Thread_local struct sim_stream *thread_stream;
+static struct sim_context primary[SIM_DEVICES];
+static _Thread_local struct sim_context *current;
+static _Thread_local struct sim_stream *thread_stream[SIM_DEVICES];
+static atomic_uint next_context = 1, next_stream = 13;
 static struct sim_stream *_Atomic streams[SIM_STREAMS];
 static atomic_uint stream_top, fail_count;
 
@@ -50,11 +54,16 @@ __attribute__((constructor)) static void read_settings(void)
 	const char *wait = getenv("SIMCUDA_WAIT");
 	int64_t depth = setting("SIMCUDA_DEPTH", SIM_DEPTH_MAX);
 	int64_t offset = setting("SIMCUDA_NAME_OFFSET", 8);
+	int64_t devices = setting("SIMCUDA_DEVICES", 1);
+	const char *graph = getenv("SIMCUDA_GRAPH");
 
 	s->dispatch_ns = setting("SIMCUDA_DISPATCH_NS", 0);
 	s->kernel_ns = setting("SIMCUDA_KERNEL_NS", -1);
 	s->copy_ns = setting("SIMCUDA_COPY_NS", 2000);
 	s->cold_ns = setting("SIMCUDA_COLD_NS", 0);
+	s->latency_ns = setting("SIMCUDA_LATENCY_NS", 0);
+	s->devices = devices > 0 && devices <= SIM_DEVICES ? (int)devices : 1;
+	s->graph_concurrent = graph && !strcmp(graph, "concurrent");
 	s->depth = depth > 0 && depth < SIM_DEPTH_MAX ? (unsigned)depth : SIM_DEPTH_MAX;
 	s->name_word = offset >= 0 && offset < SIM_FUNC_WORDS * 8 ? (unsigned)offset / 8 : 1;
 	s->name_mode = name_mode(getenv("SIMCUDA_NAME"));
@@ -105,12 +114,56 @@ void sim_wait(int64_t ns)
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
+struct sim_context *sim_context(void)
+{
+	return current ? current : sim_context_primary(0);
+}
+
+void sim_context_set(struct sim_context *c)
+{
+	current = c;
+}
+
+static void begin_context(struct sim_context *c, int device)
+{
+	c->device = device;
+	c->legacy.ctx = c;
+	c->legacy.id = LEGACY_ID;
+}
+
+struct sim_context *sim_context_primary(int device)
+{
+	begin_context(&primary[device], device);
+	return &primary[device];
+}
+
+struct sim_context *sim_context_new(int device)
+{
+	struct sim_context *c = calloc(1, sizeof(*c));
+
+	if (c)
+		begin_context(c, device);
+	return c;
+}
+
+uint32_t sim_context_id(struct sim_context *c)
+{
+	uint32_t id = atomic_load_explicit(&c->id, memory_order_relaxed), none = 0;
+
+	if (id)
+		return id;
+	id = atomic_fetch_add(&next_context, 1);
+	return atomic_compare_exchange_strong(&c->id, &none, id) ? id : none;
+}
+
 struct sim_stream *sim_stream_new(void)
 {
 	struct sim_stream *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
+	s->ctx = sim_context();
+	s->id = atomic_fetch_add(&next_stream, 1);
 	for (unsigned i = 0; i < SIM_STREAMS; i++) {
 		struct sim_stream *none = NULL;
 		unsigned top = i + 1, seen = atomic_load(&stream_top);
@@ -137,28 +190,53 @@ void sim_stream_free(struct sim_stream *s)
 
 struct sim_stream *sim_stream(CUstream handle, bool per_thread)
 {
+	struct sim_stream **mine;
+	struct sim_context *ctx;
+
 	if (handle && handle != SIM_STREAM_LEGACY && handle != SIM_STREAM_PER_THREAD)
 		return handle;
+	ctx = sim_context();
 	if (handle == SIM_STREAM_LEGACY || (!handle && !per_thread))
-		return &legacy_stream;
-	if (!thread_stream)
-		thread_stream = sim_stream_new();
-	return thread_stream ? thread_stream : &legacy_stream;
+		return &ctx->legacy;
+	mine = &thread_stream[ctx->device];
+	if (!*mine)
+		*mine = sim_stream_new();
+	return *mine ? *mine : &ctx->legacy;
 }
 
 /* A stream destroyed by another thread meanwhile is the caller's mistake, here as with CUDA. */
-int64_t sim_device_end(void)
+int64_t sim_device_end(int device)
 {
-	int64_t end = atomic_load(&legacy_stream.end);
+	int64_t end = atomic_load(&primary[device].legacy.end);
 
+	if (sim_context()->device == device && atomic_load(&sim_context()->legacy.end) > end)
+		end = atomic_load(&sim_context()->legacy.end);
 	for (unsigned i = 0; i < atomic_load(&stream_top); i++) {
 		struct sim_stream *s = atomic_load(&streams[i]);
-		int64_t its = s ? atomic_load(&s->end) : 0;
+		int64_t its = s && s->ctx->device == device ? atomic_load(&s->end) : 0;
 
 		if (its > end)
 			end = its;
 	}
 	return end;
+}
+
+void sim_context_reset(struct sim_context *c)
+{
+	const struct sim_hooks *hooks = atomic_load(&sim_hooks);
+	uint32_t id = atomic_load(&c->id);
+
+	sim_wait(sim_device_end(c->device));
+	for (unsigned i = 0; i < atomic_load(&stream_top); i++) {
+		struct sim_stream *s = atomic_load(&streams[i]);
+
+		if (s && s->ctx == c)
+			sim_stream_free(s);
+	}
+	thread_stream[c->device] = NULL;
+	if (hooks && id)
+		hooks->reset(id);
+	atomic_store(&c->id, 0);
 }
 
 static void lock(struct sim_stream *s)
@@ -182,9 +260,9 @@ static int64_t make_room(struct sim_stream *s, int64_t now)
 	return s->used < sim_settings.depth ? 0 : s->done[s->head];
 }
 
-int64_t sim_enqueue(struct sim_stream *s, int64_t duration_ns)
+int64_t sim_enqueue(struct sim_stream *s, int64_t duration_ns, struct truth_work *w)
 {
-	int64_t now = sim_now(), full, end;
+	int64_t now = sim_now(), full, end, ready;
 
 	lock(s);
 	while ((full = make_room(s, now))) {
@@ -194,12 +272,16 @@ int64_t sim_enqueue(struct sim_stream *s, int64_t duration_ns)
 		lock(s);
 	}
 	end = atomic_load_explicit(&s->end, memory_order_relaxed);
-	end = (end > now ? end : now) + duration_ns;
+	ready = now + sim_settings.latency_ns;
+	w->enqueued = now;
+	w->begin = end > ready ? end : ready;
+	end = w->begin + duration_ns;
 	if (end > SIM_FOREVER)
 		end = SIM_FOREVER;
 	atomic_store_explicit(&s->end, end, memory_order_relaxed);
 	s->done[(s->head + s->used++) % SIM_DEPTH_MAX] = end;
 	unlock(s);
+	w->end = end;
 	return end;
 }
 
@@ -219,8 +301,26 @@ void sim_execute(const struct sim_launch *l)
 		*out = *out * SIM_MIX + sim_launch_word(l->grid, l->block, l->smem);
 }
 
+int64_t sim_duration(const struct sim_func *f)
+{
+	return sim_settings.kernel_ns >= 0 ? sim_settings.kernel_ns : f->duration_ns;
+}
+
+void sim_work_kernel(struct sim_work *w, const struct sim_launch *l)
+{
+	w->is.kind = TRUTH_KERNEL;
+	w->is.name = l->func->name_id;
+	memcpy(w->is.grid, l->grid, sizeof(l->grid));
+	memcpy(w->is.block, l->block, sizeof(l->block));
+	w->is.smem = l->smem;
+	w->is.registers = SIM_REGISTERS;
+	w->name = l->func->name;
+}
+
 int sim_launch(struct sim_stream *s, const struct sim_launch *l)
 {
+	struct sim_work w = { 0 };
+
 	if (!l->func)
 		return SIM_INVALID_HANDLE;
 	if (!l->grid[0] || !l->grid[1] || !l->grid[2] || !l->block[0] || !l->block[1] ||
@@ -233,7 +333,11 @@ int sim_launch(struct sim_stream *s, const struct sim_launch *l)
 		l->func->warm = true;
 	}
 	sim_dispatch();
-	sim_enqueue(s, sim_settings.kernel_ns >= 0 ? sim_settings.kernel_ns : l->func->duration_ns);
+	sim_enqueue(s, sim_duration(l->func), &w.is);
+	if (sim_work_wanted()) {
+		sim_work_kernel(&w, l);
+		sim_work_tell(s, &w);
+	}
 	sim_execute(l);
 	return SIM_SUCCESS;
 }

@@ -13,7 +13,9 @@
 #include <time.h>
 
 #include "simcuda.h"
+#include "work.h"
 
+#define SIM_DEVICES 8
 #define SIM_DEPTH_MAX 1021
 #define SIM_STREAMS 1024
 #define SIM_FOREVER (INT64_MAX / 4)
@@ -25,10 +27,11 @@ enum sim_name_mode { NAME_PLAIN, NAME_COLD, NAME_UNREADABLE, NAME_GARBAGE };
 
 /* Read once from the environment, see README.md. */
 struct sim_settings {
-	int64_t dispatch_ns, kernel_ns, copy_ns, cold_ns;
+	int64_t dispatch_ns, kernel_ns, copy_ns, cold_ns, latency_ns;
 	unsigned depth, name_word;
+	int devices;
 	enum sim_name_mode name_mode;
-	bool sleep, inject;
+	bool sleep, inject, graph_concurrent;
 	char fail_api[64];
 	int fail_code;
 	unsigned fail_every;
@@ -37,6 +40,7 @@ struct sim_settings {
 extern struct sim_settings sim_settings;
 
 #define SIM_FUNC_WORDS 16
+#define SIM_REGISTERS 32 /* per thread, of any kernel */
 
 /*
  * CUfunction and CUkernel. Like driver 580's, the word at offset 8 points to
@@ -50,6 +54,7 @@ struct sim_func {
 	struct sim_func *next; /* in its module, or on the free list */
 	struct sim_func *twin; /* a kernel's function */
 	bool warm; /* launched before */
+	uint32_t name_id; /* in the truth */
 };
 
 struct sim_module {
@@ -57,11 +62,19 @@ struct sim_module {
 };
 
 struct sim_stream {
+	struct sim_context *ctx;
+	uint32_t id; /* CUPTI's, never used again */
 	atomic_flag busy;
 	_Atomic int64_t end; /* ns, CLOCK_MONOTONIC */
 	unsigned head, used;
 	int64_t done[SIM_DEPTH_MAX]; /* ends of what is outstanding, a ring */
 	struct sim_graph *capture;
+};
+
+struct sim_context {
+	int device;
+	_Atomic uint32_t id; /* CUPTI's; 0: not made yet */
+	struct sim_stream legacy; /* the default stream */
 };
 
 struct sim_event {
@@ -85,13 +98,24 @@ static inline int64_t sim_now(void)
 
 /* An error that SIMCUDA_FAIL asks for at this function, or 0. */
 int sim_inject(const char *api);
-#define SIM_INJECT()                                                                               \
+/* The first statement of every function of the driver, and the last. */
+#define SIM_CALL()                                                                                 \
+	static uint16_t cbid_;                                                                     \
+	struct sim_call call_;                                                                     \
+	call_.hooks = atomic_load_explicit(&sim_hooks, memory_order_acquire);                      \
+	if (sim_unlikely(call_.hooks))                                                             \
+		sim_call_enter(&call_, &cbid_, __func__);                                          \
+	if (sim_unlikely(sim_settings.inject)) {                                                   \
+		int code_ = sim_inject(__func__);                                                  \
+		if (code_)                                                                         \
+			SIM_RETURN(code_);                                                         \
+	}
+#define SIM_RETURN(value)                                                                          \
 	do {                                                                                       \
-		if (sim_unlikely(sim_settings.inject)) {                                           \
-			int code_ = sim_inject(__func__);                                          \
-			if (code_)                                                                 \
-				return code_;                                                      \
-		}                                                                                  \
+		int ret_ = (value);                                                                \
+		if (sim_unlikely(call_.hooks))                                                     \
+			sim_call_leave(&call_, ret_);                                              \
+		return ret_;                                                                       \
 	} while (0)
 
 /* Spins for the cost that one dispatch has on the CPU. */
@@ -101,17 +125,32 @@ void sim_cold(unsigned times);
 /* Waits, spinning or asleep as set, until ns. A cancellation point when asleep. */
 void sim_wait(int64_t ns);
 
-/* NULL and the two special handles become streams; twins say per_thread. */
+/* The thread's context: the one made current, or else device 0's primary one. */
+struct sim_context *sim_context(void);
+void sim_context_set(struct sim_context *c);
+struct sim_context *sim_context_primary(int device);
+struct sim_context *sim_context_new(int device); /* NULL: no memory */
+uint32_t sim_context_id(struct sim_context *c);
+/* Waits for all its work and forgets its streams; a primary one gets another id when used again. */
+void sim_context_reset(struct sim_context *c);
+
+/* NULL and the two special handles become streams of the context; twins say per_thread. */
 struct sim_stream *sim_stream(CUstream handle, bool per_thread);
 struct sim_stream *sim_stream_new(void); /* NULL: too many */
 void sim_stream_free(struct sim_stream *s);
-int64_t sim_device_end(void); /* when everything enqueued so far is done */
+int64_t sim_device_end(int device); /* when everything enqueued on it so far is done */
 
-/* Enqueues work; blocks while the stream has too much outstanding. Returns its end. */
-int64_t sim_enqueue(struct sim_stream *s, int64_t duration_ns);
+/*
+ * Enqueues work; blocks while the stream has too much outstanding. Stores in w when it was
+ * handed over, begins and ends; returns its end.
+ */
+int64_t sim_enqueue(struct sim_stream *s, int64_t duration_ns, struct truth_work *w);
 /* Makes later work on s wait until ns. */
 void sim_stream_after(struct sim_stream *s, int64_t ns);
 int sim_launch(struct sim_stream *s, const struct sim_launch *l);
+int64_t sim_duration(const struct sim_func *f); /* ns */
+/* What a work that is this kernel tells of it. */
+void sim_work_kernel(struct sim_work *w, const struct sim_launch *l);
 /* What the launch does to memory. */
 void sim_execute(const struct sim_launch *l);
 /* One node more in a graph being captured or built; 0 or a CUresult. */

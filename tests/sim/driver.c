@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Initialisation, devices, contexts, modules, libraries and functions. */
+/* Modules, libraries and functions. */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -9,137 +9,6 @@
 
 static pthread_mutex_t module_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_func *free_funcs;
-static struct sim_context {
-	int device;
-} primary;
-static _Thread_local struct sim_context *current;
-
-SIM_EXPORT CUresult cuInit(unsigned flags)
-{
-	SIM_INJECT();
-	return flags ? SIM_INVALID_VALUE : SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuDriverGetVersion(int *version)
-{
-	SIM_INJECT();
-	*version = 13000;
-	return SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
-{
-	SIM_INJECT();
-	*device = ordinal;
-	return ordinal == 0 ? SIM_SUCCESS : 101;
-}
-
-SIM_EXPORT CUresult cuDeviceGetCount(int *count)
-{
-	SIM_INJECT();
-	*count = 1;
-	return SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice device)
-{
-	SIM_INJECT();
-	strncpy(name, "Simulated GPU", (size_t)len);
-	return SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
-{
-	SIM_INJECT();
-	*value = attribute == 16 ? 132 : 1;
-	return SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice device)
-{
-	SIM_INJECT();
-	*ctx = &primary;
-	return SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
-{
-	SIM_INJECT();
-	return SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
-{
-	SIM_INJECT();
-	*flags = 0;
-	*active = 1;
-	return SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuCtxCreate_v4(CUcontext *ctx, void *params, unsigned flags, CUdevice device)
-{
-	SIM_INJECT();
-	*ctx = calloc(1, sizeof(**ctx));
-	current = *ctx;
-	return *ctx ? SIM_SUCCESS : SIM_OUT_OF_MEMORY;
-}
-
-SIM_EXPORT CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned flags, CUdevice device)
-{
-	SIM_INJECT();
-	*ctx = calloc(1, sizeof(**ctx));
-	current = *ctx;
-	return *ctx ? SIM_SUCCESS : SIM_OUT_OF_MEMORY;
-}
-
-SIM_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
-{
-	SIM_INJECT();
-	if (current == ctx)
-		current = NULL;
-	if (ctx != &primary)
-		free(ctx);
-	return SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuCtxGetCurrent(CUcontext *ctx)
-{
-	SIM_INJECT();
-	*ctx = current;
-	return SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext ctx)
-{
-	SIM_INJECT();
-	current = ctx;
-	return SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
-{
-	SIM_INJECT();
-	*device = 0;
-	return SIM_SUCCESS;
-}
-
-static CUresult ctx_synchronize(void)
-{
-	sim_wait(sim_device_end());
-	return SIM_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuCtxSynchronize(void)
-{
-	SIM_INJECT();
-	return ctx_synchronize();
-}
-
-SIM_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
-{
-	SIM_INJECT();
-	return ctx_synchronize();
-}
 
 /* Where a program may find the name, in a page as awkward as was asked for. */
 static const char *place_name(const char *name)
@@ -179,6 +48,7 @@ static struct sim_func *func_new(struct sim_module *m, const struct sim_kernel *
 		return NULL;
 	memset(f, 0, sizeof(*f));
 	f->name = strdup(k->name);
+	f->name_id = sim_work_name(f->name);
 	f->duration_ns = k->duration_ns > SIM_FOREVER ? SIM_FOREVER : (int64_t)k->duration_ns;
 	f->module = m;
 	f->word[0] = (uintptr_t)m;
@@ -195,7 +65,7 @@ static void unplace_name(struct sim_func *f)
 
 	if (placed && f->name && (mode == NAME_COLD || mode == NAME_UNREADABLE))
 		munmap(placed, (strlen(f->name) + 1 + 4095) & ~4095ul);
-	free((char *)f->name);
+	sim_work_unload((char *)f->name);
 }
 
 static void module_free(struct sim_module *m)
@@ -261,115 +131,115 @@ static CUresult find_func(struct sim_func **out, struct sim_module *m, const cha
 
 SIM_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-	SIM_INJECT();
-	return module_load(module, image, false);
+	SIM_CALL();
+	SIM_RETURN(module_load(module, image, false));
 }
 
 SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
 				       int *options, void **values)
 {
-	SIM_INJECT();
-	return module_load(module, image, false);
+	SIM_CALL();
+	SIM_RETURN(module_load(module, image, false));
 }
 
 SIM_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
 {
-	SIM_INJECT();
-	return module_load(module, image, false);
+	SIM_CALL();
+	SIM_RETURN(module_load(module, image, false));
 }
 
 SIM_EXPORT CUresult cuModuleUnload(CUmodule module)
 {
-	SIM_INJECT();
+	SIM_CALL();
 	if (!module)
-		return SIM_INVALID_HANDLE;
+		SIM_RETURN(SIM_INVALID_HANDLE);
 	module_free(module);
-	return SIM_SUCCESS;
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *func, CUmodule module, const char *name)
 {
-	SIM_INJECT();
-	return find_func(func, module, name, false);
+	SIM_CALL();
+	SIM_RETURN(find_func(func, module, name, false));
 }
 
 SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *jit,
 				      void **jit_values, unsigned jit_count, int *options,
 				      void **values, unsigned count)
 {
-	SIM_INJECT();
-	return module_load(library, code, true);
+	SIM_CALL();
+	SIM_RETURN(module_load(library, code, true));
 }
 
 SIM_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
-	SIM_INJECT();
+	SIM_CALL();
 	if (!library)
-		return SIM_INVALID_HANDLE;
+		SIM_RETURN(SIM_INVALID_HANDLE);
 	module_free(library);
-	return SIM_SUCCESS;
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
 {
-	SIM_INJECT();
-	return find_func(kernel, library, name, true);
+	SIM_CALL();
+	SIM_RETURN(find_func(kernel, library, name, true));
 }
 
 SIM_EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {
-	SIM_INJECT();
+	SIM_CALL();
 	*module = library;
-	return SIM_SUCCESS;
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuKernelGetFunction(CUfunction *func, CUkernel kernel)
 {
-	SIM_INJECT();
+	SIM_CALL();
 	if (!kernel || !kernel->twin)
-		return SIM_INVALID_HANDLE;
+		SIM_RETURN(SIM_INVALID_HANDLE);
 	*func = kernel->twin;
-	return SIM_SUCCESS;
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuKernelGetName(const char **name, CUkernel kernel)
 {
-	SIM_INJECT();
+	SIM_CALL();
 	*name = kernel->name;
-	return SIM_SUCCESS;
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuFuncGetName(const char **name, CUfunction func)
 {
-	SIM_INJECT();
+	SIM_CALL();
 	*name = func->name;
-	return SIM_SUCCESS;
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuFuncGetModule(CUmodule *module, CUfunction func)
 {
-	SIM_INJECT();
+	SIM_CALL();
 	*module = func->module;
-	return SIM_SUCCESS;
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction func)
 {
-	SIM_INJECT();
+	SIM_CALL();
 	*value = 32;
-	return SIM_SUCCESS;
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction func, int attribute, int value)
 {
-	SIM_INJECT();
-	return SIM_SUCCESS;
+	SIM_CALL();
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuFuncLoad(CUfunction func)
 {
-	SIM_INJECT();
-	return SIM_SUCCESS;
+	SIM_CALL();
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, uint64_t flags,
@@ -377,21 +247,21 @@ SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int vers
 {
 	void *self = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 
-	SIM_INJECT();
+	SIM_CALL();
 	*pfn = self ? dlsym(self, symbol) : NULL;
 	if (self)
 		dlclose(self);
 	if (status)
 		*status = *pfn ? 0 : 1;
-	return *pfn ? SIM_SUCCESS : SIM_NOT_FOUND;
+	SIM_RETURN(*pfn ? SIM_SUCCESS : SIM_NOT_FOUND);
 }
 
 #define OCCUPANCY(name, ...)                                                                       \
 	SIM_EXPORT CUresult name(int *blocks, CUfunction func, int block, size_t smem __VA_ARGS__) \
 	{                                                                                          \
-		SIM_INJECT();                                                                      \
+		SIM_CALL();                                                                      \
 		*blocks = block > 0 ? 2048 / block : 0;                                            \
-		return SIM_SUCCESS;                                                                \
+		SIM_RETURN(SIM_SUCCESS);                                                           \
 	}
 OCCUPANCY(cuOccupancyMaxActiveBlocksPerMultiprocessor)
 OCCUPANCY(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, , unsigned flags)

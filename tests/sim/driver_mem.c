@@ -9,13 +9,30 @@
 
 enum { WAIT = 1, PER_THREAD = 2 };
 
-static void finish(CUstream stream, unsigned flags, uint64_t bytes)
+static void finish(struct sim_work *w, CUstream stream, unsigned flags)
 {
-	int64_t ns = sim_settings.copy_ns + (int64_t)(bytes / COPY_BYTES_PER_NS);
-	int64_t end = sim_enqueue(sim_stream(stream, flags & PER_THREAD), ns);
+	int64_t ns = sim_settings.copy_ns + (int64_t)(w->is.bytes / COPY_BYTES_PER_NS);
+	struct sim_stream *s = sim_stream(stream, flags & PER_THREAD);
+	int64_t end = sim_enqueue(s, ns, &w->is);
 
-	if (flags & WAIT)
+	w->is.async = !(flags & WAIT);
+	if (sim_work_wanted())
+		sim_work_tell(s, w);
+	/* What leaves for memory that may be paged out is there when the call returns. */
+	if ((flags & WAIT) || (w->is.kind == TRUTH_COPY && w->is.to == MEMORY_PAGEABLE))
 		sim_wait(end);
+}
+
+static void finish_copy(const void *to, const void *from, uint64_t bytes, CUstream stream,
+			unsigned flags)
+{
+	struct sim_work w = { .is.kind = TRUTH_COPY, .is.bytes = bytes };
+	enum sim_memory source = sim_memory_kind(from), target = sim_memory_kind(to);
+
+	w.is.copy = (uint8_t)sim_copy_kind(source, target);
+	w.is.from = (uint8_t)source;
+	w.is.to = (uint8_t)target;
+	finish(&w, stream, flags);
 }
 
 static CUresult copy(void *to, const void *from, size_t bytes, CUstream stream, unsigned flags)
@@ -23,11 +40,11 @@ static CUresult copy(void *to, const void *from, size_t bytes, CUstream stream, 
 	if (bytes && (!to || !from))
 		return SIM_INVALID_VALUE;
 	memmove(to, from, bytes);
-	finish(stream, flags, bytes);
+	finish_copy(to, from, bytes, stream, flags);
 	return SIM_SUCCESS;
 }
 
-static CUresult allocate(void **out, size_t bytes)
+static CUresult allocate(void **out, size_t bytes, enum sim_memory kind)
 {
 	static atomic_flag before = ATOMIC_FLAG_INIT;
 
@@ -36,20 +53,29 @@ static CUresult allocate(void **out, size_t bytes)
 		sim_cold(10);
 	if (!bytes)
 		return SIM_INVALID_VALUE;
-	return posix_memalign(out, 512, bytes) ? SIM_OUT_OF_MEMORY : SIM_SUCCESS;
+	if (posix_memalign(out, 512, bytes))
+		return SIM_OUT_OF_MEMORY;
+	sim_memory_add(*out, bytes, kind);
+	return SIM_SUCCESS;
 }
 
-static CUresult allocate_device(CUdeviceptr *out, size_t bytes)
+static CUresult allocate_as(CUdeviceptr *out, size_t bytes, enum sim_memory kind)
 {
 	void *p;
-	CUresult err = allocate(&p, bytes);
+	CUresult err = allocate(&p, bytes, kind);
 
 	*out = (uintptr_t)p;
 	return err;
 }
 
+static CUresult allocate_device(CUdeviceptr *out, size_t bytes)
+{
+	return allocate_as(out, bytes, MEMORY_DEVICE);
+}
+
 static CUresult release(void *ptr)
 {
+	sim_memory_remove(ptr);
 	free(ptr);
 	return SIM_SUCCESS;
 }
@@ -57,8 +83,8 @@ static CUresult release(void *ptr)
 #define API(name, params, call)                                                                  \
 	SIM_EXPORT CUresult name params                                                            \
 	{                                                                                          \
-		SIM_INJECT();                                                                      \
-		return call;                                                                       \
+		SIM_CALL();                                                                      \
+		SIM_RETURN(call);                                                                  \
 	}
 API(cuMemAlloc_v2, (CUdeviceptr * out, size_t bytes), allocate_device(out, bytes))
 API(cuMemAllocAsync, (CUdeviceptr * out, size_t bytes, CUstream stream),
@@ -72,9 +98,10 @@ API(cuMemAllocFromPoolAsync_ptsz,
       (CUdeviceptr * out, size_t bytes, CUmemoryPool pool, CUstream stream),
       allocate_device(out, bytes))
 API(cuMemAllocManaged, (CUdeviceptr * out, size_t bytes, unsigned flags),
-      allocate_device(out, bytes))
-API(cuMemAllocHost_v2, (void **out, size_t bytes), allocate(out, bytes))
-API(cuMemHostAlloc, (void **out, size_t bytes, unsigned flags), allocate(out, bytes))
+      allocate_as(out, bytes, MEMORY_MANAGED))
+API(cuMemAllocHost_v2, (void **out, size_t bytes), allocate(out, bytes, MEMORY_PINNED))
+API(cuMemHostAlloc, (void **out, size_t bytes, unsigned flags),
+      allocate(out, bytes, MEMORY_PINNED))
 API(cuMemFree_v2, (CUdeviceptr ptr), release((void *)ptr))
 API(cuMemFreeAsync, (CUdeviceptr ptr, CUstream stream), release((void *)ptr))
 API(cuMemFreeAsync_ptsz, (CUdeviceptr ptr, CUstream stream), release((void *)ptr))
@@ -82,53 +109,55 @@ API(cuMemFreeHost, (void *ptr), release(ptr))
 
 SIM_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned flags)
 {
-	SIM_INJECT();
-	return SIM_SUCCESS;
+	SIM_CALL();
+	sim_memory_add(ptr, bytes, MEMORY_PINNED);
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
 {
-	SIM_INJECT();
-	return SIM_SUCCESS;
+	SIM_CALL();
+	sim_memory_remove(ptr);
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width,
 				       size_t height, unsigned element)
 {
-	SIM_INJECT();
+	SIM_CALL();
 	*pitch = (width + 511) & ~511ul;
-	return allocate_device(out, *pitch * height);
+	SIM_RETURN(allocate_device(out, *pitch * height));
 }
 
 SIM_EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {
-	SIM_INJECT();
+	SIM_CALL();
 	*available = 100ull << 30;
 	*total = 140ull << 30;
-	return SIM_SUCCESS;
+	SIM_RETURN(SIM_SUCCESS);
 }
 
 #define COPY(name, twin, dst, src)                                                                 \
 	SIM_EXPORT CUresult name(dst to, src from, size_t bytes)                                   \
 	{                                                                                          \
-		SIM_INJECT();                                                                      \
-		return copy((void *)to, (const void *)from, bytes, NULL, WAIT);                    \
+		SIM_CALL();                                                                      \
+		SIM_RETURN(copy((void *)to, (const void *)from, bytes, NULL, WAIT));               \
 	}                                                                                          \
 	SIM_EXPORT CUresult name##_##twin(dst to, src from, size_t bytes)                          \
 	{                                                                                          \
-		SIM_INJECT();                                                                      \
-		return copy((void *)to, (const void *)from, bytes, NULL, WAIT | PER_THREAD);       \
+		SIM_CALL();                                                                      \
+		SIM_RETURN(copy((void *)to, (const void *)from, bytes, NULL, WAIT | PER_THREAD));  \
 	}
 #define COPY_ASYNC(name, dst, src)                                                                 \
 	SIM_EXPORT CUresult name(dst to, src from, size_t bytes, CUstream stream)                  \
 	{                                                                                          \
-		SIM_INJECT();                                                                      \
-		return copy((void *)to, (const void *)from, bytes, stream, 0);                     \
+		SIM_CALL();                                                                      \
+		SIM_RETURN(copy((void *)to, (const void *)from, bytes, stream, 0));                \
 	}                                                                                          \
 	SIM_EXPORT CUresult name##_ptsz(dst to, src from, size_t bytes, CUstream stream)           \
 	{                                                                                          \
-		SIM_INJECT();                                                                      \
-		return copy((void *)to, (const void *)from, bytes, stream, PER_THREAD);            \
+		SIM_CALL();                                                                      \
+		SIM_RETURN(copy((void *)to, (const void *)from, bytes, stream, PER_THREAD));       \
 	}
 COPY(cuMemcpy, ptds, CUdeviceptr, CUdeviceptr)
 COPY(cuMemcpyHtoD_v2, ptds, CUdeviceptr, const void *)
@@ -165,7 +194,7 @@ static CUresult copy3d(const struct cu_copy3d *c, CUstream stream, unsigned flag
 			       from + ((c->src.z + z) * c->src.height + c->src.y + y) *
 						c->src.pitch + c->src.x,
 			       c->width);
-	finish(stream, flags, c->width * c->height * c->depth);
+	finish_copy(to, from, c->width * c->height * c->depth, stream, flags);
 	return SIM_SUCCESS;
 }
 
@@ -199,6 +228,9 @@ API(cuMemcpy3DAsync_v2_ptsz, (BOX, CUstream s), copy3d(c, s, PER_THREAD))
 static CUresult set(CUdeviceptr to, size_t pitch, unsigned value, size_t size, size_t width,
 		    size_t height, CUstream stream, unsigned flags)
 {
+	struct sim_work w = { .is.kind = TRUTH_SET, .is.bytes = size * width * height,
+			      .is.to = MEMORY_DEVICE, .is.value = value };
+
 	if (!to)
 		return SIM_INVALID_VALUE;
 	for (size_t y = 0; y < height; y++) {
@@ -209,7 +241,7 @@ static CUresult set(CUdeviceptr to, size_t pitch, unsigned value, size_t size, s
 		for (size_t x = 0; size > 1 && x < width; x++)
 			memcpy(row + x * size, &value, size);
 	}
-	finish(stream, flags, size * width * height);
+	finish(&w, stream, flags);
 	return SIM_SUCCESS;
 }
 

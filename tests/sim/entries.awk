@@ -13,7 +13,7 @@ function variable(name) {
 { order[++n] = $1 }
 END {
 	if (what == "map") {
-		print version " {\nglobal:\n\tsimTruthAttach;"
+		print version " {\nglobal:\n\tsimTruthAttach;\n\tsimWorkAttach;\n\tsimHooks;"
 		for (i = 1; i <= n; i++)
 			print "\t" order[i] ";"
 		print "local:\n\t*;\n};"

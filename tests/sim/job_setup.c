@@ -300,6 +300,15 @@ static void attach_truth(void *handle)
 		attach(truth_self, truth_name);
 }
 
+static void attach_works(void *handle)
+{
+	sim_attach_fn attach;
+
+	*(void **)&attach = dlsym(handle, "simWorkAttach");
+	if (attach)
+		attach(truth_work, truth_name);
+}
+
 static int load_runtime(struct job *job)
 {
 #ifdef SIM_STATIC_RUNTIME
@@ -325,6 +334,7 @@ int job_load(struct job *job)
 	job->libcuda = open_library(&job->opt, "libcuda.so.1");
 	if (!job->libcuda || table_driver(&job->drv, job->libcuda))
 		return -1;
+	attach_works(job->libcuda);
 	if (job->opt.runtime && load_runtime(job))
 		return -1;
 	if (strcmp(job->opt.pattern, "nccl") != 0)

@@ -5,7 +5,7 @@
 SIM := $(BUILD)/sim
 SIM_DIR := tests/sim
 SIM_VARIANTS := lib lib-endbr lib-sub lib-stripped
-SIM_DRIVER := device driver driver_launch driver_mem
+SIM_DRIVER := device work memory driver driver_device driver_graph driver_launch driver_mem
 SIM_RUNTIME := runtime runtime_api
 SIM_LIBS := libcuda.so.1 libcudart.so.13 libnccl.so.2
 # which names each exports: tests/data/exports-NAMES.txt

@@ -17,6 +17,7 @@
 /* The file is the process's, like its threads: what follows is its only state. */
 static struct {
 	char *base;
+	uint64_t bytes; /* of the mapping */
 	int fd;
 	unsigned generation; /* counts truth_open(): a fork's child opens its own */
 	struct truth_room room;
@@ -98,6 +99,7 @@ int truth_open(const char *path, const struct truth_room *room)
 		close(file.fd);
 	before = file.base;
 	file.base = base;
+	file.bytes = size;
 	file.fd = fd;
 	file.room = *room;
 	file.generation++;
@@ -182,6 +184,33 @@ void truth_note(enum truth_what what, int64_t begin, int64_t end, uint32_t value
 	if (!c)
 		return;
 	((struct truth_note *)(c + 1))[c->count] = (struct truth_note){ begin, end, what, value };
+	c->count++;
+}
+
+/* A call that was not kept is in no chunk. */
+static uint64_t place(const struct truth_call *c)
+{
+	uint64_t at = (uint64_t)(const char *)c - (uint64_t)file.base;
+
+	return c && at < file.bytes ? at : 0;
+}
+
+void truth_work(struct truth_work *w)
+{
+	struct truth_thread *t = file.room.bytes ? truth_self() : NULL;
+	struct truth_chunk *c = t ? t->works : NULL;
+
+	if (!t)
+		return;
+	if (!c || c->count == TRUTH_WORKS_PER_CHUNK)
+		c = t->works = chunk_new(TRUTH_WORKS, t->tid, 1);
+	if (!c) {
+		atomic_fetch_add(&header()->unworked, 1);
+		return;
+	}
+	w->tid = t->tid;
+	w->call = place(t->depth ? t->open[(t->depth - 1) % 128] : NULL);
+	((struct truth_work *)(c + 1))[c->count] = *w;
 	c->count++;
 }
 

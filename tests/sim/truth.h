@@ -23,7 +23,7 @@
 
 #define TRUTH_NAME_CHUNKS 64u /* follow the header: kernel names */
 
-enum truth_chunk_kind { TRUTH_CALLS = 1, TRUTH_TOTALS, TRUTH_LINE, TRUTH_NOTES };
+enum truth_chunk_kind { TRUTH_CALLS = 1, TRUTH_TOTALS, TRUTH_LINE, TRUTH_NOTES, TRUTH_WORKS };
 
 struct truth_header {
 	uint64_t magic;
@@ -36,11 +36,14 @@ struct truth_header {
 	uint32_t name_used; /* bytes of kernel names */
 	char api_names[TRUTH_CHUNK - 68]; /* NUL-separated, in the order of their ids */
 	_Atomic uint32_t unlined; /* threads that there was no room for a line for */
+	_Atomic uint32_t unworked; /* pieces of the GPU's work that there was no room for */
 };
+
+_Static_assert(sizeof(struct truth_header) == TRUTH_CHUNK, "the header is a chunk");
 
 struct truth_chunk {
 	uint32_t kind, tid;
-	uint32_t count; /* calls, APIs, chunks of a line, notes */
+	uint32_t count; /* calls, APIs, chunks of a line, notes, pieces of work */
 	uint32_t pad;
 };
 
@@ -98,11 +101,36 @@ struct truth_note {
 #define TRUTH_NOTES_PER_CHUNK                                                                      \
 	((TRUTH_CHUNK - sizeof(struct truth_chunk)) / sizeof(struct truth_note))
 
+enum truth_work_kind { TRUTH_KERNEL = 1, TRUTH_COPY, TRUTH_SET };
+
+/* What the device did, written by the thread that enqueued it. Fields that a kind lacks are 0. */
+struct truth_work {
+	int64_t enqueued, begin, end; /* ns, CLOCK_MONOTONIC */
+	uint64_t call; /* where in the file the record of the call that caused it is; 0: nowhere */
+	uint64_t bytes;
+	uint64_t node; /* of the graph */
+	uint32_t tid, kind;
+	uint32_t device, context, stream; /* as CUPTI numbers them */
+	uint32_t graph;
+	uint32_t correlation; /* CUPTI's for the call; 0: CUPTI did not look */
+	uint32_t name;
+	uint32_t grid[3], block[3], smem;
+	uint8_t copy, from, to; /* CUPTI's kinds of copies and of memory */
+	uint8_t async;
+	uint32_t value; /* that memory is set to */
+	uint32_t registers; /* per thread */
+};
+
+_Static_assert(sizeof(struct truth_work) == 120, "truth.py unpacks 120 bytes");
+#define TRUTH_WORKS_PER_CHUNK                                                                      \
+	((TRUTH_CHUNK - sizeof(struct truth_chunk)) / sizeof(struct truth_work))
+
 /* A thread's place in the file. */
 struct truth_thread {
 	/* The next record's place; entry and args are the caller's to fill. */
 	struct truth_call *(*next)(struct truth_thread *t);
-	struct truth_chunk *calls, *notes; /* the chunks being filled, NULL: none yet */
+	struct truth_chunk *calls, *notes, *works; /* the chunks being filled, NULL: none yet */
+	struct truth_call *open[128]; /* calls it is in, by depth */
 	struct truth_line *line; /* NULL: none is kept */
 	struct truth_line own;
 	struct truth_totals *totals;
@@ -128,6 +156,8 @@ void truth_close(void);
 struct truth_thread *truth_self(void);
 /* This thread did what from begin to end; nothing where there is no file or no room. */
 void truth_note(enum truth_what what, int64_t begin, int64_t end, uint32_t value);
+/* Keeps *w, of which tid and call are this thread's and the innermost call it is in. */
+void truth_work(struct truth_work *w);
 /*
  * The id for a kernel name of len bytes, 0 if there is no room; to be asked for
  * once a name, not once a call. A forked child's file has its parent's names.
@@ -137,6 +167,7 @@ uint32_t truth_name(const char *name, uint32_t len);
 /* How the libraries under a job find its records. */
 typedef struct truth_thread *(*truth_self_fn)(void);
 typedef uint32_t (*truth_name_fn)(const char *name, uint32_t len);
+typedef void (*truth_work_fn)(struct truth_work *w);
 
 static inline int64_t truth_now(void)
 {
@@ -155,6 +186,7 @@ static inline struct truth_call *truth_begin(struct truth_thread *t, enum truth_
 	c = t->next(t);
 	c->api = (uint16_t)api;
 	c->tid = t->tid;
+	t->open[t->depth % 128] = c;
 	c->depth = (uint16_t)t->depth++;
 	c->leave = 0;
 	c->ret = 0;

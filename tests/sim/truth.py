@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Reads what a simulated job wrote down about its own calls (truth.h)."""
 
+import functools
 import glob
 import mmap
 import os
@@ -14,14 +15,16 @@ import truth_line
 CHUNK = 65536
 NAME_CHUNKS = 64
 MAGIC = 0x3148545255544247
-CALLS, TOTALS, LINE, NOTES = 1, 2, 3, 4
+CALLS, TOTALS, LINE, NOTES, WORKS = 1, 2, 3, 4, 5
 HEADER = struct.Struct("<QIIIIqqQII")
 CHUNK_HEAD = struct.Struct("<IIII")
 CALL = struct.Struct("<qqIHHiI5Q3I3IIIII")
 TOTAL = struct.Struct("<QQQQ")
 NOTE = struct.Struct("<qqII")
 WHATS = ("", "running", "runnable", "lock", "pipe", "disk", "sleep", "step", "mark")
-UNLINED_AT = CHUNK - 12  # in the header
+WORK = struct.Struct("<qqqQQQ8I3I3II4BII")
+WORK_KINDS = ("", "kernel", "copy", "set")
+UNLINED_AT = CHUNK - 12  # in the header, and after it what was not kept of the GPU's work
 
 
 @dataclass
@@ -85,6 +88,40 @@ class Note:
 
 
 @dataclass
+class Work:
+    """What the device did: a kernel, copy or set; times in ns of CLOCK_MONOTONIC."""
+
+    enqueued: int  # the call that caused it handed it over
+    begin: int
+    end: int
+    kind: str
+    device: int
+    context: int
+    stream: int  # ids as CUPTI gives them
+    kernel: Optional[bytes]
+    grid: Tuple[int, int, int]
+    block: Tuple[int, int, int]
+    smem: int
+    registers: int
+    bytes: int
+    copy: int  # CUpti_ActivityMemcpyKind
+    source: int  # CUpti_ActivityMemoryKind
+    target: int
+    is_async: bool
+    value: int
+    graph: int
+    node: int  # 0: launched by itself
+    correlation: int  # 0: CUPTI was not looking
+    tid: int
+    call: Optional[Call]  # the innermost call that caused it; None: not kept
+
+    @property
+    def ns(self) -> int:
+        """How long it took, ns"""
+        return self.end - self.begin
+
+
+@dataclass
 class Truth:
     """One process's file."""
 
@@ -99,6 +136,22 @@ class Truth:
     unlined: int = 0  # threads there was no room for a line for
     lines: List[truth_line.Line] = field(default_factory=list)  # one a thread
     notes: List[Note] = field(default_factory=list)
+    unworked: int = 0  # pieces of work there was no room for
+    _works: List[bytes] = field(default_factory=list)
+    _calls_at: Dict[int, Call] = field(default_factory=dict)  # by their place in the file
+    _names: Dict[int, bytes] = field(default_factory=dict)
+
+    @functools.cached_property
+    def work(self) -> List[Work]:
+        """All that the device did for the process, in the order in which it began."""
+        out = [_work(row, self._names, self._calls_at)
+               for part in self._works for row in WORK.iter_unpack(part)]
+        return sorted(out, key=lambda w: (w.begin, w.end))
+
+    def add(self, call: Call, at: int) -> None:
+        """A call whose record is at that place of the file."""
+        self.calls.append(call)
+        self._calls_at[at] = call
 
     def count(self, depth: Optional[int] = None) -> Counter:
         """Calls by API, those still open too; at one nesting depth only, if given."""
@@ -172,6 +225,15 @@ def _call(pid: int, row, apis: List[str], names: Dict[int, bytes]) -> Call:
                 (gx, gy, gz), (bx, by, bz), smem, kind, names.get(name))
 
 
+def _work(row, names: Dict[int, bytes], calls: Dict[int, Call]) -> Work:
+    (enqueued, begin, end, call, size, node, tid, kind, device, context, stream, graph,
+     correlation, name, gx, gy, gz, bx, by, bz, smem, copy, source, target, is_async, value,
+     registers) = row
+    return Work(enqueued, begin, end, WORK_KINDS[kind], device, context, stream, names.get(name),
+                (gx, gy, gz), (bx, by, bz), smem, registers, size, copy, source, target,
+                bool(is_async), value, graph, node, correlation, tid, calls.get(call))
+
+
 def _notes(data, start: int, tid: int, count: int) -> Iterator[Note]:
     for begin, end, what, value in NOTE.iter_unpack(data[start:start + count * NOTE.size]):
         yield Note(tid, WHATS[what], begin, end, value)
@@ -196,15 +258,19 @@ def _load(path: str, data) -> Truth:
     apis = [""] + [name.decode() for name in text[:api_count - 1]]
     names = _names(data, name_used)
     truth = Truth(path, pid, parent, opened, closed, unwritten)
-    (truth.unlined,) = struct.unpack_from("<I", data, UNLINED_AT)
+    truth.unlined, truth.unworked = struct.unpack_from("<II", data, UNLINED_AT)
+    truth._names = names
     n = 1 + NAME_CHUNKS
     while n < chunks:
         kind, tid, count, _ = CHUNK_HEAD.unpack_from(data, n * CHUNK)
         start = n * CHUNK + CHUNK_HEAD.size
         if kind == CALLS:
             part = data[start:start + count * CALL.size]
-            truth.calls.extend(_call(pid, row, apis, names) for row in CALL.iter_unpack(part)
-                               if row[0])
+            for at, row in enumerate(CALL.iter_unpack(part)):
+                if row[0]:
+                    truth.add(_call(pid, row, apis, names), start + at * CALL.size)
+        elif kind == WORKS:
+            truth._works.append(data[start:start + count * WORK.size])
         elif kind == TOTALS:
             for api in range(1, api_count):
                 total = Total(*TOTAL.unpack_from(data, start + api * TOTAL.size))

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the driver tells of its calls and of the device's work: to the job's
+ * truth, and to CUPTI where it listens. Where nobody does, a call costs one
+ * load more.
+ */
+#ifndef SIM_WORK_H
+#define SIM_WORK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "truth.h"
+
+struct sim_context;
+struct sim_stream;
+
+/* A call of a function of the driver, as CUPTI sees it from inside. */
+struct sim_call {
+	const struct sim_hooks *hooks; /* NULL: nobody listens */
+	uint32_t cbid;
+	uint32_t correlation; /* set by enter() */
+	uint32_t outer;	      /* that of the call around it */
+	int64_t begin;	      /* set by enter() */
+};
+
+struct sim_work {
+	struct truth_work is;
+	const char *name; /* the kernel's, mangled; valid until unload() is given it */
+	uint64_t graph_exec; /* which graph was launched, 0: none */
+};
+
+/* CUPTI's part: what the driver calls. Any thread, no lock held. */
+struct sim_hooks {
+	void (*enter)(struct sim_call *c);
+	void (*leave)(struct sim_call *c, int ret);
+	void (*work)(const struct sim_work *w);
+	void (*unload)(char *name); /* the kernel is gone; its name is the hook's to free */
+	void (*reset)(uint32_t context); /* a context goes */
+};
+
+/* The driver's part: what CUPTI asks. */
+struct sim_driver {
+	uint32_t (*context_id)(struct sim_context *c);
+	uint32_t (*device_of)(struct sim_context *c);
+	uint32_t (*stream_id)(struct sim_stream *s, bool per_thread);
+};
+
+extern const struct sim_hooks *_Atomic sim_hooks;
+
+/* Exported by libcuda: from now on hooks is called, NULL: nobody is. */
+typedef const struct sim_driver *(*sim_hooks_fn)(const struct sim_hooks *hooks);
+const struct sim_driver *simHooks(const struct sim_hooks *hooks);
+/* Exported by libcuda: where the job keeps what the device did, and kernels' names. */
+typedef void (*sim_attach_fn)(truth_work_fn work, truth_name_fn name);
+void simWorkAttach(truth_work_fn work, truth_name_fn name);
+
+void sim_call_enter(struct sim_call *c, uint16_t *cbid, const char *function);
+void sim_call_leave(struct sim_call *c, int ret);
+/* Whether anybody wants to know; what is told, is told with sim_work_done(). */
+bool sim_work_wanted(void);
+/* Fills in where and why and tells of it. */
+void sim_work_tell(const struct sim_stream *s, struct sim_work *w);
+uint32_t sim_work_name(const char *name); /* its id in the truth, 0: none */
+void sim_work_unload(char *name);	  /* frees it, or lets CUPTI do so */
+
+/* memory.c: what addresses are, in CUPTI's words */
+enum sim_memory { MEMORY_UNKNOWN, MEMORY_PAGEABLE, MEMORY_PINNED, MEMORY_DEVICE,
+		  MEMORY_ARRAY, MEMORY_MANAGED };
+
+void sim_memory_add(const void *at, size_t bytes, enum sim_memory kind);
+void sim_memory_remove(const void *at);
+enum sim_memory sim_memory_kind(const void *at);
+/* CUpti_ActivityMemcpyKind of a copy between such memory. */
+unsigned sim_copy_kind(enum sim_memory from, enum sim_memory to);
+
+#endif
