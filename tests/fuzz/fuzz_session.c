@@ -116,6 +116,8 @@ static void take_notice(struct input *in, struct session_builder *b, unsigned ki
 	else if (kind == RECORD_GPU)
 		r.gpu = (struct record_gpu){ (uint32_t)take(in, 1) & 3, (uint32_t)take(in, 4),
 					     text, text, text, "" };
+	else if (kind == RECORD_LABEL)
+		r.label = (struct record_label){ take_ts(in), 1 + (take(in, 1) & 1), "rank", text };
 	else if (kind == RECORD_GPU_SAMPLE)
 		take_sample(in, &r.gpu_sample);
 	else

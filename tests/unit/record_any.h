@@ -114,6 +114,9 @@ static inline void any_record(struct data *d, struct record *r, char (*buf)[STRI
 		r->shape.kernel = s[0];
 	} else if (r->kind == RECORD_SIDECAR) {
 		r->sidecar.text = s[0];
+	} else if (r->kind == RECORD_LABEL) {
+		r->label.key = s[0];
+		r->label.value = s[1];
 	}
 }
 

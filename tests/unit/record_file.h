@@ -187,6 +187,10 @@ static inline void log_work(FILE *f, const struct record *r)
 		log_string(f, r->sidecar.text);
 	} else if (r->kind == RECORD_DEVICE) {
 		log_device(f, &r->device);
+	} else if (r->kind == RECORD_LABEL) {
+		fprintf(f, "label %ld %u", (long)r->label.ts, r->label.pid);
+		log_string(f, r->label.key);
+		log_string(f, r->label.value);
 	} else if (r->kind == RECORD_SHAPE) {
 		log_shape(f, &r->shape);
 	}

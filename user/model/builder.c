@@ -67,6 +67,7 @@ int session_builder_finish(struct session_builder *b, enum reader_end end, uint6
 		err = builder_gpus(b);
 	if (err)
 		return err;
+	builder_labels(b);
 	bound_lives(b->s);
 	*out = b->s;
 	b->s = NULL;

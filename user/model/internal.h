@@ -101,7 +101,7 @@ struct session_builder {
 
 	size_t apis_cap, processes_cap, threads_cap, kernels_cap, calls_cap, launches_cap,
 		transfers_cap, polls_cap, images_cap, sites_cap, clocks_cap, infos_cap,
-		windows_cap, gpus_cap, gpu_samples_cap;
+		windows_cap, gpus_cap, gpu_samples_cap, labels_cap;
 	int64_t first_event, last_event;
 	bool finished;
 };
@@ -113,6 +113,8 @@ uint32_t builder_api(struct session_builder *b, uint16_t id); /* notes.c; NO_IND
 int builder_gpu(struct session_builder *b, const struct record_gpu *r); /* gpus.c */
 int builder_gpu_sample(struct session_builder *b, const struct record_gpu_sample *r);
 int builder_gpus(struct session_builder *b);
+int builder_label(struct session_builder *b, const struct record_label *r); /* labels.c */
+void builder_labels(struct session_builder *b);
 int builder_processes(struct session_builder *b);	       /* process.c */
 int builder_windows(struct session_builder *b);		       /* windows.c */
 int builder_names(struct session_builder *b);		       /* names.c */

@@ -251,6 +251,7 @@ int builder_note(struct session_builder *b, const struct record *r)
 	case RECORD_INFO: return note_info(b, &r->info);
 	case RECORD_GPU: return builder_gpu(b, &r->gpu);
 	case RECORD_GPU_SAMPLE: return builder_gpu_sample(b, &r->gpu_sample);
+	case RECORD_LABEL: return builder_label(b, &r->label);
 	case RECORD_DEVICE:
 	case RECORD_SHAPE:
 	case RECORD_WORK:

@@ -65,6 +65,11 @@ static void free_gpus(struct session *s)
 
 static void free_subjects(struct session *s)
 {
+	for (size_t i = 0; i < s->labels_count; i++) {
+		free(s->labels[i].key);
+		free(s->labels[i].value);
+	}
+	free(s->labels);
 	for (size_t i = 0; i < s->processes_count; i++) {
 		free(s->processes[i].comm);
 		free(s->processes[i].cmdline);

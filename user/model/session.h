@@ -108,6 +108,13 @@ struct session_kernel {
 	bool named;
 };
 
+/* Something said of a process: see session_label(). */
+struct session_label {
+	int64_t ts;
+	uint32_t pid, process; /* index into processes; UINT32_MAX: of none of them */
+	char *key, *value;
+};
+
 /* A GPU or MIG instance of which there are samples. Strings are NULL where not known. */
 struct session_gpu {
 	uint32_t index; /* NVML's, of the parent for an instance; UINT32_MAX: not known */
@@ -215,6 +222,8 @@ struct session {
 	size_t gpus_count;
 	struct record_gpu_sample *gpu_samples; /* .gpu: index into gpus; no pids */
 	size_t gpu_samples_count;
+	struct session_label *labels; /* by process, then ts */
+	size_t labels_count;
 	/* From here on: empty without the sidecar. */
 	struct session_device *devices;
 	size_t devices_count;
@@ -245,6 +254,12 @@ void session_free(struct session *s); /* NULL is accepted */
 
 /* Value of an info key, or NULL. */
 const char *session_info(const struct session *s, const char *key);
+
+/*
+ * What a label of a process (index) says, NULL if there is none: "rank", "host" and
+ * "host_pid" of a merged file, … (docs/format.md). The last one counts.
+ */
+const char *session_label(const struct session *s, uint32_t process, const char *key);
 
 /* Wall duration of a call in ns, -1 where it is not known. */
 int64_t call_duration(const struct call *c);

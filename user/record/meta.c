@@ -88,6 +88,8 @@ static const struct field fields[META_KINDS][META_FIELDS_MAX] = {
 			     F(32, overhead.pid), F(32, overhead.tid), F(32, overhead.kind)},
 	[RECORD_SIDECAR] = {F(TIME, sidecar.ts), F(32, sidecar.pid), F(32, sidecar.event),
 			    F(64, sidecar.count), F(32, sidecar.cupti), F(STRING, sidecar.text)},
+	[RECORD_LABEL] = {F(TIME, label.ts), F(32, label.pid), F(STRING, label.key),
+			  F(STRING, label.value)},
 };
 
 bool meta_known(unsigned int kind)

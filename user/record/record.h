@@ -32,6 +32,7 @@ enum record_kind {
 	RECORD_WORK_CALL = 17,
 	RECORD_OVERHEAD = 18,
 	RECORD_SIDECAR = 19,
+	RECORD_LABEL = 20,
 	RECORD_KINDS, /* one more than the last */
 };
 
@@ -283,6 +284,16 @@ struct record_sidecar {
 	const char *text;    /* "" where there is nothing to say */
 };
 
+/*
+ * Something that is said of a process from ts on: which rank of a job it is, on which
+ * host it ran (merged files). docs/format.md has the keys.
+ */
+struct record_label {
+	int64_t ts;
+	uint32_t pid;
+	const char *key, *value;
+};
+
 struct record {
 	enum record_kind kind;
 	union {
@@ -305,6 +316,7 @@ struct record {
 		struct record_work_call work_call;
 		struct record_overhead overhead;
 		struct record_sidecar sidecar;
+		struct record_label label;
 	};
 };
 

@@ -146,6 +146,8 @@ int meta_begin(struct tracer *t)
 	if (!err)
 		err = boot_id_write(t);
 	if (!err)
+		err = clock_sync_write(t);
+	if (!err)
 		err = info(t, "mode", mode_name(t));
 	if (!err && t->options.command_line)
 		err = info(t, "command", t->options.command_line);

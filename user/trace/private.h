@@ -104,6 +104,10 @@ int processes_threads(struct tracer *t, const struct event *events, size_t count
 void processes_round(struct tracer *t); /* all rings were read once more */
 void processes_close(struct tracer *t);
 
+/* labels.c: ranks and pods, where the environment says them; INFO clock_max_error_ns */
+int labels_write(struct tracer *t, uint32_t pid, int64_t ts);
+int clock_sync_write(struct tracer *t);
+
 /* cgroup.c: depth of a cgroup2 directory below the root, -ENOTSUP where that cannot be known */
 int cgroup_level(const char *path, uint32_t *level);
 

@@ -112,7 +112,8 @@ int processes_seen(struct tracer *t, uint32_t pid, int64_t ts, unsigned event)
 		memset(&info, 0, sizeof(info));
 		info.pid = pid;
 	}
-	return process_write(t, &info, ts, event, 0);
+	err = process_write(t, &info, ts, event, 0);
+	return err ? err : labels_write(t, pid, ts);
 }
 
 static bool of_process(uint64_t id, void *ctx)
@@ -184,6 +185,7 @@ int processes_event(struct tracer *t, const struct gbpf_process *p)
 	struct process_info info;
 	unsigned event = RECORD_PROCESS_FORK;
 	uint32_t pid = p->hdr.pid;
+	int err;
 
 	if (p->event == GBPF_PROCESS_EXEC)
 		event = RECORD_PROCESS_EXEC;
@@ -202,7 +204,8 @@ int processes_event(struct tracer *t, const struct gbpf_process *p)
 		return -ENOMEM;
 	if (event != RECORD_PROCESS_EXIT && idset_add(&t->processes, pid) == 1)
 		t->targets++;
-	return process_write(t, &info, (int64_t)p->hdr.ts, event, p->exit_code);
+	err = process_write(t, &info, (int64_t)p->hdr.ts, event, p->exit_code);
+	return err || event == RECORD_PROCESS_EXIT ? err : labels_write(t, pid, (int64_t)p->hdr.ts);
 }
 
 static int thread_seen(struct tracer *t, uint32_t pid, uint32_t tid, int64_t ts)
