@@ -23,8 +23,8 @@ struct export_options {
 	int64_t from, to;      /* CLOCK_MONOTONIC ns, half-open; see export_wants() */
 	const bool *processes; /* by index in the session; NULL: every one */
 	bool compat;	       /* perfetto: plain track events, for older viewers */
-	/* Called now and then with how far it is, 0 to 1; NULL: not. */
-	void (*progress)(void *ctx, double share);
+	/* See export_progress(): how far it is, 0 to 1; false: stop. NULL: nobody asks. */
+	bool (*progress)(void *ctx, double share);
 	void *progress_ctx;
 };
 #define EXPORT_ALL {.from = INT64_MIN, .to = INT64_MAX}
@@ -35,6 +35,7 @@ struct export_writer {
 	const char *what;	    /* for --help: one line */
 	bool one_process; /* a file holds one process: several are written to a file each */
 	bool own_file;	  /* opens export_path() itself; else it prints to export_stream() */
+	int gzip_level;	  /* of ".gz", 0: 6 */
 	/*
 	 * 0 or -errno, with a sentence in why where the errno alone would not say enough.
 	 * What cannot be printed need not be noticed: closing tells.
@@ -42,6 +43,12 @@ struct export_writer {
 	int (*write)(const struct session *s, const struct export_options *o,
 		     struct export_file *f, char *why, size_t size);
 };
+
+/*
+ * To be called every few thousand items by writers: done of all. 0, or -EINTR: whoever
+ * asked does not want the file any more.
+ */
+int export_progress(const struct export_options *o, uint64_t done, uint64_t all);
 
 extern const struct export_writer export_perfetto, export_kineto, export_sqlite, export_csv;
 const struct export_writer *export_writer_get(size_t i);		/* NULL after the last */
@@ -55,10 +62,11 @@ const struct export_writer *export_writer_of(const char *path);
 /* ---- trace_file.c: the file ---- */
 
 /*
- * Makes a new file beside path, under another name. Compressed if path ends in ".gz".
- * -errno of open(2); -EINVAL: path is there and not a regular file.
+ * Makes a new file beside path, under another name. What goes through its stream is
+ * compressed if path ends in ".gz" (gzip_level as in struct export_writer). -errno of
+ * open(2); -EINVAL: path is there and not a regular file.
  */
-int export_open(struct export_file **out, const char *path);
+int export_open(struct export_file **out, const char *path, int gzip_level);
 const char *export_path(const struct export_file *f); /* what it is called until it is whole */
 /* Buffered, for one thread; its own errors are kept for export_commit(). */
 FILE *export_stream(struct export_file *f);
