@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "model/steps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/grow.h"
+#include "model/map.h"
+#include "probe/catalogue.h"
+
+#define LEAST_TIMES 3 /* a token must come, to speak of a period */
+
+/* A function, a kernel whatever launched it, or an executable graph. */
+struct token {
+	uint32_t times, first, last; /* positions in the sequence */
+	uint32_t usual, votes;	     /* distance between two of them: majority vote */
+	uint32_t regular;	     /* distances that are the usual one, about */
+	int64_t pause;		     /* ns, sum of the time since the token before */
+};
+
+struct sequence {
+	const struct session *s;
+	struct map ids;
+	struct token *tokens;
+	size_t tokens_count, tokens_cap;
+	uint32_t *at;	/* token of each position */
+	uint32_t *call; /* and the first call of its run */
+	size_t count;
+};
+
+static bool makes_work(const struct session *s, const struct call *c)
+{
+	const struct session_api *api = &s->apis[c->api];
+
+	if (c->flags & CALL_NO_BEGIN)
+		return false;
+	return api->sorts & (API_IS_LAUNCH | API_IS_WAIT | API_IS_COPY) ||
+	       api->kind == API_COLLECTIVE;
+}
+
+static bool is_graph(const struct session *s, const struct call *c)
+{
+	return s->apis[c->api].sorts & API_IS_GRAPH_LAUNCH;
+}
+
+static int token_of(struct sequence *q, const struct call *c, uint32_t *out)
+{
+	uint64_t api = c->api + 1ull, what = 0;
+	uint32_t at;
+
+	if (c->kernel != UINT32_MAX) {
+		api = 0;
+		what = c->kernel;
+	} else if (is_graph(q->s, c) && c->flags & CALL_ARGS_CALL) {
+		what = q->s->transfers[c->args].object;
+	}
+	at = map_get(&q->ids, api, what);
+	if (at == MAP_NONE) {
+		at = (uint32_t)q->tokens_count;
+		if (GROW(q->tokens, q->tokens_cap, q->tokens_count + 1) ||
+		    map_put(&q->ids, api, what, at))
+			return -ENOMEM;
+		q->tokens[q->tokens_count++] = (struct token){ 0 };
+	}
+	*out = at;
+	return 0;
+}
+
+static int sequence_make(struct sequence *q, const struct feeders *f)
+{
+	uint32_t before = UINT32_MAX, token;
+
+	q->at = malloc((f->count + 1) * sizeof(*q->at));
+	q->call = malloc((f->count + 1) * sizeof(*q->call));
+	if (!q->at || !q->call)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->count; i++) {
+		const struct call *c = &q->s->calls[f->calls[i]];
+
+		if (!makes_work(q->s, c))
+			continue;
+		if (token_of(q, c, &token))
+			return -ENOMEM;
+		if (token == before && !is_graph(q->s, c))
+			continue;
+		q->at[q->count] = before = token;
+		q->call[q->count++] = f->calls[i];
+	}
+	return 0;
+}
+
+static void sequence_free(struct sequence *q)
+{
+	map_free(&q->ids);
+	free(q->tokens);
+	free(q->at);
+	free(q->call);
+}
+
+/* Boyer and Moore's majority vote: what more than half of the distances are, if anything. */
+static void vote(struct token *t, uint32_t distance)
+{
+	if (!t->votes)
+		t->usual = distance;
+	if (t->usual == distance)
+		t->votes++;
+	else
+		t->votes--;
+}
+
+static int64_t begin_at(const struct sequence *q, size_t position)
+{
+	return q->s->calls[q->call[position]].begin;
+}
+
+static bool about(uint32_t distance, uint32_t usual)
+{
+	uint32_t off = distance > usual ? distance - usual : usual - distance;
+
+	return off <= usual / 50; /* a call more or less in fifty */
+}
+
+static void measure(struct sequence *q)
+{
+	for (size_t i = 0; i < q->count; i++) {
+		struct token *t = &q->tokens[q->at[i]];
+
+		if (t->times)
+			vote(t, (uint32_t)i - t->last);
+		else
+			t->first = (uint32_t)i;
+		if (i)
+			t->pause += begin_at(q, i) - begin_at(q, i - 1);
+		t->last = (uint32_t)i;
+		t->times++;
+	}
+	for (size_t k = 0; k < q->tokens_count; k++)
+		q->tokens[k].last = q->tokens[k].first;
+	for (size_t i = 0; i < q->count; i++) {
+		struct token *t = &q->tokens[q->at[i]];
+
+		t->regular += i > t->first && about((uint32_t)i - t->last, t->usual);
+		t->last = (uint32_t)i;
+	}
+}
+
+static double regularity(const struct token *t)
+{
+	return (double)t->regular / (t->times - 1);
+}
+
+/* Comes once a period, at the same place, over at least half of the sequence. */
+static bool is_periodic(const struct sequence *q, const struct token *t)
+{
+	return t->times >= LEAST_TIMES && regularity(t) >= STEPS_REGULAR &&
+	       t->last - t->first >= q->count / 2;
+}
+
+/* How many tokens come once in a period of about that many. */
+static size_t own_tokens(const struct sequence *q, uint32_t period)
+{
+	size_t own = 0;
+
+	for (size_t k = 0; k < q->tokens_count; k++)
+		own += is_periodic(q, &q->tokens[k]) && about(q->tokens[k].usual, period);
+	return own;
+}
+
+/* The longest period that enough of its tokens are its own of; 0: none. */
+static uint32_t outermost_period(const struct sequence *q)
+{
+	uint32_t limit = UINT32_MAX;
+
+	for (;;) {
+		uint32_t period = 0;
+
+		for (size_t k = 0; k < q->tokens_count; k++) {
+			const struct token *t = &q->tokens[k];
+
+			if (is_periodic(q, t) && t->usual < limit && t->usual > period)
+				period = t->usual;
+		}
+		if (!period || own_tokens(q, period) * STEPS_OWN_TOKENS >= period)
+			return period;
+		limit = period;
+	}
+}
+
+/* Where a step begins: with the token before which most time passes, on average. */
+static uint32_t anchor_of(const struct sequence *q, uint32_t period)
+{
+	uint32_t best = 0;
+	double most = -1;
+
+	for (size_t k = 0; k < q->tokens_count; k++) {
+		const struct token *t = &q->tokens[k];
+		double pause = (double)t->pause / t->times;
+
+		if (!is_periodic(q, t) || !about(t->usual, period) || pause <= most)
+			continue;
+		most = pause;
+		best = (uint32_t)k;
+	}
+	return best;
+}
+
+static int by_length(const void *pa, const void *pb)
+{
+	int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
+
+	return a < b ? -1 : a > b;
+}
+
+static int lengths(struct steps *v)
+{
+	size_t n = v->count - 1;
+	int64_t *ns = malloc(n * sizeof(*ns));
+
+	if (!ns)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		ns[i] = v->begins[i + 1] - v->begins[i];
+	qsort(ns, n, sizeof(*ns), by_length);
+	v->length = ns[(n - 1) / 2];
+	v->shortest = ns[0];
+	v->longest = ns[n - 1];
+	free(ns);
+	return 0;
+}
+
+static int take_steps(const struct sequence *q, uint32_t anchor, uint32_t period,
+		      struct steps *out)
+{
+	const struct token *t = &q->tokens[anchor];
+	int64_t all = begin_at(q, q->count - 1) - begin_at(q, 0);
+	int64_t covered = begin_at(q, t->last) - begin_at(q, t->first);
+
+	out->begins = malloc(t->times * sizeof(*out->begins));
+	if (!out->begins)
+		return -ENOMEM;
+	for (size_t i = t->first; i <= t->last; i++)
+		if (q->at[i] == anchor)
+			out->begins[out->count++] = begin_at(q, i);
+	out->calls = period;
+	out->anchor = q->call[t->first];
+	out->confidence = regularity(t) * (all > 0 ? (double)covered / (double)all : 0);
+	return lengths(out);
+}
+
+int steps_find(const struct session *s, uint32_t process, struct steps *out)
+{
+	struct sequence q = { .s = s };
+	struct feeders f;
+	uint32_t period;
+	int err;
+
+	*out = (struct steps){ 0 };
+	err = feeders_find(s, process, &f);
+	if (err)
+		return err;
+	err = sequence_make(&q, &f);
+	feeders_free(&f);
+	if (err || !q.count)
+		goto out;
+	measure(&q);
+	period = outermost_period(&q);
+	if (period)
+		err = take_steps(&q, anchor_of(&q, period), period, out);
+out:
+	sequence_free(&q);
+	if (err)
+		steps_free(out);
+	return err;
+}
+
+void steps_free(struct steps *v)
+{
+	free(v->begins);
+	*v = (struct steps){ 0 };
+}
