@@ -46,12 +46,17 @@ enum wire_flags {
 	WIRE_ALL_API = 1u << 0,	 /* records of all API calls, not of launches only */
 	WIRE_OVERHEAD = 1u << 1, /* records of CUPTI's own overhead */
 	WIRE_OWN_CUPTI = 1u << 2, /* READY: nobody had loaded CUPTI before us */
+	/*
+	 * STOP: somebody else has just begun to use CUPTI. What could be theirs by now is left
+	 * as it is (callbacks, kinds of records); the answer is WITHDREW or ENDED.
+	 */
+	WIRE_FOREIGN = 1u << 3,
 };
 
 /* Every message has this size and form; what a type does not use is 0. */
 struct wire_message {
 	uint32_t type, version;
-	uint32_t flags;	 /* HELLO, READY: enum wire_flags */
+	uint32_t flags;	 /* HELLO, READY, STOP: enum wire_flags */
 	int32_t code;	 /* FAILED: CUptiResult, or -errno */
 	uint32_t cupti;	 /* READY: cuptiGetVersion() */
 	uint32_t pid;	 /* READY: as the target numbers itself */
