@@ -141,7 +141,8 @@ void export_count(const struct session *s, const struct export_options *o,
  */
 struct export_lanes;
 int export_lanes_new(struct export_lanes **out, bool nest); /* nest: one inside another is fine */
-/* The row, from 0; or -ENOMEM. */
+#define EXPORT_LANES 256
+/* The row, from 0; EXPORT_LANES: there is no further one; or -ENOMEM. */
 int export_lanes_place(struct export_lanes *l, int64_t begin, int64_t end);
 void export_lanes_reset(struct export_lanes *l);
 void export_lanes_free(struct export_lanes *l);
@@ -202,5 +203,7 @@ const struct export_field *export_field(enum export_field_id id);
 /* Names for what records number; never NULL. "HtoD", "Device", "Host -> Device" … */
 const char *export_direction_word(unsigned direction); /* "HtoD"; "unknown" */
 const char *export_memory_word(unsigned memory);       /* "Pageable", …; "Unknown" */
+/* enum occupancy_limit as words, joined by ", "; into buf. */
+const char *export_limiter_words(unsigned limiting, char *buf, size_t size);
 
 #endif
