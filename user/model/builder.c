@@ -19,6 +19,7 @@ int session_builder_new(struct session_builder **out)
 	memset(b->api_of, 0xff, sizeof(b->api_of));
 	memset(b->recent, 0xff, sizeof(b->recent));
 	memset(b->recent_ranges, 0xff, sizeof(b->recent_ranges));
+	b->works.recent = b->works.lost_kernel = NO_INDEX;
 	b->first_event = INT64_MAX;
 	b->last_event = INT64_MIN;
 	*out = b;
@@ -61,6 +62,10 @@ int session_builder_finish(struct session_builder *b, enum reader_end end, uint6
 		err = builder_names(b);
 	if (!err)
 		err = builder_pair(b);
+	if (!err)
+		err = builder_streams(b);
+	if (!err)
+		err = builder_covers(b);
 	if (!err)
 		err = builder_cold(b);
 	if (!err)
@@ -111,5 +116,6 @@ void session_builder_free(struct session_builder *b)
 	map_free(&b->ranges);
 	map_free(&b->unnamed);
 	map_free(&b->gpu_of);
+	works_builder_free(&b->works);
 	free(b);
 }

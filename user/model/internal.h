@@ -70,8 +70,41 @@ struct recent_range {
 	uint32_t epoch, range;
 };
 
+/* A stream as records name it; processes may share its pid. */
+struct raw_stream {
+	uint32_t pid, device; /* device: index into devices */
+	uint32_t context, id;
+	uint32_t process, stream; /* that it was last found to be; NO_INDEX: none yet */
+	bool one_process;	  /* of this pid there is only one */
+};
+
+/* CUPTI's record of a call until it is joined. */
+struct work_call_note {
+	int64_t begin, end;
+	uint32_t pid, tid, correlation, cbid;
+	uint32_t domain;
+};
+
+/* What the sidecar recorded, until it is sorted out; works.c. */
+struct works_builder {
+	struct map device_of;	/* (pid, ordinal) to devices: the last one of that number */
+	struct map shape_of;	/* (pid, id) to shapes */
+	struct map stream_of;	/* (pid and device, context and stream) to raw */
+	struct map pid_of;	/* pid to pids */
+	uint32_t *shape_kernel; /* index into kernels, as shapes */
+	struct raw_stream *raw;
+	uint32_t recent; /* raw stream of the last work */
+	uint32_t lost_kernel; /* of works whose shape was lost; NO_INDEX: not made yet */
+	uint32_t *pids;
+	struct work_call_note *calls;
+	size_t raw_count, raw_cap, shape_kernel_cap, pids_count, pids_cap, calls_count, calls_cap,
+		devices_cap, shapes_cap, works_cap, overheads_cap, sidecars_cap, streams_cap,
+		covers_cap;
+};
+
 struct session_builder {
 	struct session *s;
+	struct works_builder works;
 	struct queue *queues;
 	size_t queues_count, queues_cap;
 	struct map queue_of; /* (pid, tid) */
@@ -113,6 +146,17 @@ uint32_t builder_api(struct session_builder *b, uint16_t id); /* notes.c; NO_IND
 int builder_gpu(struct session_builder *b, const struct record_gpu *r); /* gpus.c */
 int builder_gpu_sample(struct session_builder *b, const struct record_gpu_sample *r);
 int builder_gpus(struct session_builder *b);
+int builder_device(struct session_builder *b, const struct record_device *r); /* works.c */
+int builder_shape(struct session_builder *b, const struct record_shape *r);
+int builder_work(struct session_builder *b, const struct record_work *r);
+int builder_work_call(struct session_builder *b, const struct record_work_call *r);
+int builder_overhead(struct session_builder *b, const struct record_overhead *r);
+int builder_sidecar(struct session_builder *b, const struct record_sidecar *r);
+void works_builder_free(struct works_builder *w);
+int builder_streams(struct session_builder *b); /* streams.c: works in their order */
+int builder_covers(struct session_builder *b);	/* covers.c: when the sidecar recorded */
+/* By its mangled name; kernels of one name are one, whoever uses them; names.c. */
+int builder_kernel(struct session_builder *b, const char *name, bool named, uint32_t *out);
 int builder_label(struct session_builder *b, const struct record_label *r); /* labels.c */
 void builder_labels(struct session_builder *b);
 int builder_processes(struct session_builder *b);	       /* process.c */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Which kernel a handle meant, in which process and when. */
+#include "model/gpu.h"
 #include "model/internal.h"
 #include "probe/catalogue.h"
 #include "util/text.h"
@@ -19,7 +20,8 @@ static int kernel_add(struct session_builder *b, const char *text, bool named, u
 	if (err)
 		return err;
 	k = &s->kernels[s->kernels_count];
-	*k = (struct session_kernel){ .named = named, .mangled = strdup(text) };
+	*k = (struct session_kernel){ .named = named, .mangled = strdup(text),
+				      .comm = named && kernel_is_comm(text) };
 	k->demangled = named ? text_demangle(text) : strdup(text);
 	k->short_name = named && k->demangled ? text_short_name(k->demangled) : strdup(text);
 	if (!k->mangled || !k->demangled || !k->short_name) {
@@ -47,6 +49,11 @@ static int kernel_intern(struct session_builder *b, const char *text, bool add, 
 		err = kernel_add(b, text, true, out);
 		return err ? err : map_put(&b->texts, hash, attempt, *out);
 	}
+}
+
+int builder_kernel(struct session_builder *b, const char *name, bool named, uint32_t *out)
+{
+	return named ? kernel_intern(b, name, true, out) : kernel_add(b, name, false, out);
 }
 
 static bool is_identifier(const char *text)

@@ -252,12 +252,12 @@ int builder_note(struct session_builder *b, const struct record *r)
 	case RECORD_GPU: return builder_gpu(b, &r->gpu);
 	case RECORD_GPU_SAMPLE: return builder_gpu_sample(b, &r->gpu_sample);
 	case RECORD_LABEL: return builder_label(b, &r->label);
-	case RECORD_DEVICE:
-	case RECORD_SHAPE:
-	case RECORD_WORK:
-	case RECORD_WORK_CALL:
-	case RECORD_OVERHEAD:
-	case RECORD_SIDECAR:
+	case RECORD_DEVICE: return builder_device(b, &r->device);
+	case RECORD_SHAPE: return builder_shape(b, &r->shape);
+	case RECORD_WORK: return builder_work(b, &r->work);
+	case RECORD_WORK_CALL: return builder_work_call(b, &r->work_call);
+	case RECORD_OVERHEAD: return builder_overhead(b, &r->overhead);
+	case RECORD_SIDECAR: return builder_sidecar(b, &r->sidecar);
 	case RECORD_EVENTS:
 	case RECORD_KINDS: break;
 	}

@@ -134,7 +134,7 @@ static int process_note(struct session_builder *b, const struct record_process *
 	return err ? err : process_update(p, r);
 }
 
-/* Processes of which only calls were seen. */
+/* Processes of which only calls or GPU work were seen. */
 static int process_unknown(struct session_builder *b, struct map *known, uint32_t pid)
 {
 	struct session_process *p;
@@ -167,6 +167,8 @@ int builder_processes(struct session_builder *b)
 	}
 	for (size_t i = 0; i < b->queues_count && !err; i++)
 		err = process_unknown(b, &known, b->queues[i].pid);
+	for (size_t i = 0; i < b->works.pids_count && !err; i++)
+		err = process_unknown(b, &known, b->works.pids[i]);
 	map_free(&known);
 	if (!err && b->epochs_count)
 		qsort(b->epochs, b->epochs_count, sizeof(*b->epochs), epoch_order);

@@ -88,6 +88,26 @@ static void free_subjects(struct session *s)
 	free(s->kernels);
 }
 
+static void free_works(struct session *s)
+{
+	for (size_t i = 0; i < s->devices_count; i++) {
+		free((char *)s->devices[i].about.uuid);
+		free((char *)s->devices[i].about.name);
+	}
+	for (size_t i = 0; i < s->sidecars_count; i++)
+		free((char *)s->sidecars[i].text);
+	free(s->devices);
+	free(s->streams);
+	free(s->shapes);
+	free(s->works);
+	free(s->call_works);
+	free(s->work_calls);
+	free(s->overheads);
+	free(s->sidecars);
+	free(s->sidecar_process);
+	free(s->covers);
+}
+
 void session_free(struct session *s)
 {
 	if (!s)
@@ -95,6 +115,7 @@ void session_free(struct session *s)
 	free_sources(s);
 	free_subjects(s);
 	free_gpus(s);
+	free_works(s);
 	free(s->windows);
 	free(s->calls);
 	free(s->launches);

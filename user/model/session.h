@@ -106,6 +106,7 @@ struct session_thread {
 struct session_kernel {
 	char *mangled, *demangled, *short_name; /* "kernel@0x…" where there is no name */
 	bool named;
+	bool comm; /* a collective's, by its name */
 };
 
 /* Something said of a process: see session_label(). */
@@ -152,7 +153,7 @@ struct work {
 	uint32_t stream;     /* index into streams */
 	uint32_t call;	     /* index into calls: what caused it; CALL_NONE: unmatched */
 	uint32_t kernel;     /* index into kernels; UINT32_MAX: a copy or set */
-	uint32_t shape;	     /* index into shapes; SHAPE_NONE: a copy or set */
+	uint32_t shape;	     /* index into shapes; SHAPE_NONE: a copy or set, or was lost */
 	uint32_t correlation;
 	uint32_t channel, channel_type, peer; /* as recorded */
 	int32_t priority;
@@ -173,11 +174,19 @@ struct session_overhead {
 	uint32_t process, kind;
 };
 
+/* The sidecar recorded what a process' devices did in [begin, end). */
+struct session_cover {
+	int64_t begin, end;
+	uint32_t process;
+	bool whole; /* all records of it are in: no cut file, no withdrawal, nothing lost */
+};
+
 /* How the two sides met; counts are of the sidecar's windows only. */
 struct session_join {
 	uint64_t works, matched;	 /* pieces of work, and those with a call */
 	uint64_t launches, launches_without; /* calls that must cause work, and those with none */
 	uint64_t before_entry; /* works that would begin before their call: not matched */
+	uint64_t contradicted; /* works of another grid than their call asked for: not matched */
 	uint64_t dropped, bad; /* records that were lost, or made no sense */
 	int64_t clock_error;   /* the worst bound, ns; -1: no sidecar */
 };
@@ -237,10 +246,13 @@ struct session {
 	size_t call_works_count;
 	struct work_call *work_calls; /* sorted by call */
 	size_t work_calls_count;
-	struct session_overhead *overheads;
+	struct session_overhead *overheads; /* by begin */
 	size_t overheads_count;
 	struct record_sidecar *sidecars; /* by ts; text owned by the session */
+	uint32_t *sidecar_process;	 /* of each of them: index into processes */
 	size_t sidecars_count;
+	struct session_cover *covers; /* by process and begin, disjoint in a process */
+	size_t covers_count;
 	struct session_join join;
 	struct session_quality quality;
 };
