@@ -90,6 +90,17 @@ static bool mixed(const struct mon_process *p, enum quantity q)
 	return false;
 }
 
+/* Something of it is probed in windows, of which there was none yet. */
+static bool unseen(const struct mon_process *p, enum quantity q)
+{
+	size_t i;
+
+	for (i = 0; i < p->apis_count; i++)
+		if (p->apis[i]->hot && counts_for(p->apis[i], q))
+			return true;
+	return q == Q_LAUNCHES; /* launches nobody has looked for yet are not none */
+}
+
 /* What is always probed is counted; what is sampled comes on top. */
 static struct estimate rate_of(const struct gathering *g, const struct mon_process *p,
 			       enum quantity q)
@@ -102,8 +113,7 @@ static struct estimate rate_of(const struct gathering *g, const struct mon_proce
 	if (!item_sampled(item))
 		return steady;
 	if (!p->series[q]) {
-		/* launches nobody has looked for yet are not none */
-		steady.known = q != Q_LAUNCHES;
+		steady.known = !unseen(p, q);
 		return steady;
 	}
 	facts = facts_of(item, p->anchors, (double)p->sampled[q]);

@@ -8,7 +8,8 @@
 #include "probe/catalogue.h"
 
 #define SHORTEST_NS 200000000LL /* a rate over less says little, */
-#define FEW_CALLS 32		/* unless it is of more calls than this */
+#define FEW_CALLS 32		/* unless it is of more calls than this, */
+#define BARELY_NS 1000000LL	/* and over more than what reading itself may take */
 
 static uint64_t load(const __u64 *at)
 {
@@ -217,7 +218,7 @@ void peak_add(struct mon_api *a, uint64_t calls, int64_t ns)
 
 	a->pool_calls += calls;
 	a->pool_ns += ns;
-	if (a->pool_ns < SHORTEST_NS && a->pool_calls < FEW_CALLS)
+	if (a->pool_ns < SHORTEST_NS && (a->pool_calls < FEW_CALLS || a->pool_ns < BARELY_NS))
 		return;
 	rate = (double)a->pool_calls * 1e9 / (double)a->pool_ns;
 	if (rate > a->peak)
@@ -226,10 +227,17 @@ void peak_add(struct mon_api *a, uint64_t calls, int64_t ns)
 	a->pool_ns = 0;
 }
 
-/* What is always probed, since it was read last. */
-void harvest_steady(struct monitor *m, int64_t elapsed)
+/*
+ * What is always probed, since it was read last. Each is as old as its own reading: the
+ * monitor may have lost its CPU since it looked at the clock, and a few calls in what seems
+ * to be no time would look like a flood of them.
+ */
+void harvest_steady(struct monitor *m)
 {
+	int64_t before = m->last_look;
 	size_t i, k;
+
+	m->last_look = mon_now();
 
 	for (i = 0; i < m->processes_count; i++) {
 		struct mon_process *p = m->processes[i];
@@ -242,7 +250,7 @@ void harvest_steady(struct monitor *m, int64_t elapsed)
 				continue;
 			cell_read(&m->counts.cells[a->slot], &now);
 			quantities_add(a, &a->last, &now, p->steady);
-			peak_add(a, now.calls - a->last.calls, elapsed);
+			peak_add(a, now.calls - a->last.calls, mon_now() - before);
 			a->last = now;
 		}
 	}

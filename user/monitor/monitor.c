@@ -344,8 +344,7 @@ static int look(struct monitor *m, int64_t now)
 	int err = harvest(m);
 
 	if (!err) {
-		harvest_steady(m, now - m->last_look);
-		m->last_look = now;
+		harvest_steady(m);
 		err = plan_all(m, now);
 	}
 	m->next_look = now + LOOK_NS;
@@ -391,14 +390,14 @@ static int notices_take(struct monitor *m)
 	return err ? err : look(m, mon_now());
 }
 
-static int interval_end(struct monitor *m, int64_t now)
+static int interval_end(struct monitor *m)
 {
 	int err = harvest(m);
+	int64_t now = mon_now(); /* looking for what is new took a while */
 
 	if (!err) {
 		windows_cut(m, now);
-		harvest_steady(m, now - m->last_look);
-		m->last_look = now;
+		harvest_steady(m);
 		err = kernels_harvest(m);
 	}
 	if (!err)
@@ -421,13 +420,13 @@ int monitor_step(struct monitor *m, int64_t max_ns)
 	now = mon_now();
 	if (err || now < m->begin + m->options.interval_ns)
 		return err;
-	err = interval_end(m, now);
+	err = interval_end(m);
 	return err ? err : 1;
 }
 
 int monitor_finish(struct monitor *m)
 {
-	int err = interval_end(m, mon_now());
+	int err = interval_end(m);
 
 	return err ? err : 1;
 }

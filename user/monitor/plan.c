@@ -179,8 +179,7 @@ static int item_stay_open(struct monitor *m, struct mon_image *item)
 
 void plan_leave_open(struct monitor *m, struct mon_image *item)
 {
-	harvest_steady(m, mon_now() - m->last_look);
-	m->last_look = mon_now();
+	harvest_steady(m);
 	item->always = false;
 	item_turn(m, item, false);
 }

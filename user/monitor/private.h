@@ -183,7 +183,7 @@ void harvest_window_begin(struct monitor *m, const struct mon_image *item);
 /* Where threads are when a window ends: at once, before anything that takes time. */
 void harvest_window_read(struct monitor *m, const struct mon_image *item);
 void harvest_window_end(struct monitor *m, struct mon_image *item, int64_t length);
-void harvest_steady(struct monitor *m, int64_t elapsed); /* ns since it was done last */
+void harvest_steady(struct monitor *m);
 /* What an open window cost in the last period is to be paid back. */
 void harvest_debt(struct monitor *m, struct mon_image *item);
 /* The image is hot from here on, or until here. */
