@@ -50,7 +50,9 @@ LDFLAGS := -fsanitize=$(SANITIZE)
 endif
 
 LIB_SRCS := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c))
-LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/metrics.pb-c.o
+PROTO := $(patsubst user/export/%.proto,%,$(wildcard user/export/*.proto))
+PROTO_H := $(PROTO:%=$(BUILD)/%.pb-c.h)
+LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o) $(PROTO:%=$(BUILD)/obj/%.pb-c.o)
 UNIT_SRCS := $(wildcard tests/unit/test_*.c)
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/unit/%)
 SKEL := $(BUILD)/gbpf.skel.h $(BUILD)/gbpf_hold.skel.h $(BUILD)/gbpf_monitor.skel.h
@@ -81,17 +83,17 @@ $(BUILD)/gbpf_monitor.skel.h: $(BUILD)/monitor.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name gbpf_monitor > $@
 
-$(BUILD)/metrics.pb-c.c $(BUILD)/metrics.pb-c.h &: user/export/metrics.proto
-	$(call say,PROTO,$(BUILD)/metrics.pb-c.c)
+$(BUILD)/%.pb-c.c $(BUILD)/%.pb-c.h: user/export/%.proto
+	$(call say,PROTO,$(BUILD)/$*.pb-c.c)
 	$(Q)mkdir -p $(BUILD)
 	$(Q)$(PROTOC_C) --proto_path=$(<D) --c_out=$(BUILD) $<
 
-$(BUILD)/obj/metrics.pb-c.o: $(BUILD)/metrics.pb-c.c
+$(BUILD)/obj/%.pb-c.o: $(BUILD)/%.pb-c.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
-$(BUILD)/obj/%.o: %.c | $(SKEL) $(BUILD)/metrics.pb-c.h
+$(BUILD)/obj/%.o: %.c | $(SKEL) $(PROTO_H)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@

@@ -20,12 +20,12 @@ SAN_HOT := $(wildcard user/target/*.c user/collect/*.c user/record/*.c user/mode
 	tests/unit/test_estimate.c
 $(SAN_HOT:%.c=$(SAN)/obj/%.o): SAN_OPTIMIZE = -O1
 
-$(SAN)/obj/%.o: %.c | $(SKEL) $(BUILD)/metrics.pb-c.h
+$(SAN)/obj/%.o: %.c | $(SKEL) $(PROTO_H)
 	$(call say,SANCC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) $(SAN_CFLAGS) -MMD -MP -c $< -o $@
 
-$(SAN)/obj/metrics.pb-c.o: $(BUILD)/metrics.pb-c.c
+$(SAN)/obj/%.pb-c.o: $(BUILD)/%.pb-c.c
 	$(call say,SANCC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) $(SAN_CFLAGS) -c $< -o $@
