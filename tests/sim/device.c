@@ -183,8 +183,10 @@ void sim_stream_free(struct sim_stream *s)
 	for (unsigned i = 0; i < atomic_load(&stream_top); i++) {
 		struct sim_stream *same = s;
 
-		if (atomic_compare_exchange_strong(&streams[i], &same, NULL))
-			free(s);
+		if (!atomic_compare_exchange_strong(&streams[i], &same, NULL))
+			continue;
+		free(s);
+		return;
 	}
 }
 
@@ -230,8 +232,8 @@ void sim_context_reset(struct sim_context *c)
 	for (unsigned i = 0; i < atomic_load(&stream_top); i++) {
 		struct sim_stream *s = atomic_load(&streams[i]);
 
-		if (s && s->ctx == c)
-			sim_stream_free(s);
+		if (s && s->ctx == c && atomic_compare_exchange_strong(&streams[i], &s, NULL))
+			free(s);
 	}
 	thread_stream[c->device] = NULL;
 	if (hooks && id)

@@ -285,5 +285,5 @@ int main(int argc, char **argv)
 	if (!child)
 		err |= wait_children(o->children);
 	fflush(stdout);
-	_exit(err);
+	exit(err);
 }

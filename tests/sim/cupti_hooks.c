@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the driver tells: calls, work, modules and contexts that go. */
+#include <stdlib.h>
+
+#include "cupti.h"
+
+static void enter(struct sim_call *c)
+{
+	c->correlation = 0;
+	c->begin = 0;
+	if (!atomic_load_explicit(&cupti.enabled, memory_order_relaxed))
+		return;
+	do
+		c->correlation = atomic_fetch_add(&cupti.correlation, 1);
+	while (!c->correlation);
+	if (c->cbid < CUPTI_CBIDS &&
+	    atomic_load_explicit(&cupti.api[c->cbid], memory_order_relaxed))
+		c->begin = (int64_t)cupti_clock_now();
+}
+
+static void leave(struct sim_call *c, int ret)
+{
+	if (c->begin)
+		cupti_call_record(c, cupti_clock_now(), ret);
+}
+
+/* What the record of a graph's node tells; lock is held. */
+static uint32_t graph_id(const struct sim_work *w)
+{
+	struct cupti_graph *g = &cupti.graphs[w->graph_exec * 0x9e3779b97f4a7c15ull >> 56];
+
+	if (g->exec != w->graph_exec)
+		*g = (struct cupti_graph){ .exec = w->graph_exec, .session = cupti.sessions };
+	if (g->session != cupti.sessions) {
+		g->earlier = g->last;
+		g->session = cupti.sessions;
+	}
+	if ((uint32_t)w->is.node == 1) {
+		g->before = g->last;
+		g->last = w->is.correlation;
+	}
+	if (cupti.sessions < 2 || cupti.set.graph_ids == GRAPH_IDS_TRUE)
+		return w->is.correlation;
+	return cupti.set.graph_ids == GRAPH_IDS_STALE ? g->earlier : g->before;
+}
+
+static uint32_t kind_of(const struct sim_work *w)
+{
+	bool concurrent = atomic_load(&cupti.on[CUPTI_CONCURRENT_KERNEL]);
+
+	switch (w->is.kind) {
+	case TRUTH_COPY: return CUPTI_MEMCPY;
+	case TRUTH_SET: return CUPTI_MEMSET;
+	default: return concurrent ? CUPTI_CONCURRENT_KERNEL : CUPTI_KERNEL;
+	}
+}
+
+static void work(const struct sim_work *w)
+{
+	struct cupti_pending *p;
+	uint32_t kind = kind_of(w);
+
+	if (!atomic_load(&cupti.on[kind]) || !(p = malloc(sizeof(*p))))
+		return;
+	*p = (struct cupti_pending){ .work = *w, .correlation = w->is.correlation, .kind = kind };
+	pthread_mutex_lock(&cupti.lock);
+	if (w->graph_exec)
+		p->correlation = graph_id(w);
+	cupti_pending_add(&cupti.pending, p);
+	pthread_mutex_unlock(&cupti.lock);
+}
+
+static void unload(char *text)
+{
+	struct cupti_name *n = malloc(sizeof(*n));
+
+	if (!n)
+		return;
+	pthread_mutex_lock(&cupti.lock);
+	*n = (struct cupti_name){ cupti.names, text };
+	cupti.names = n;
+	pthread_mutex_unlock(&cupti.lock);
+}
+
+/* All work of the context has ended. */
+static void reset(uint32_t context)
+{
+	if (cupti.set.reset_loses)
+		cupti_forget();
+	else
+		cupti_deliver(true, false);
+}
+
+const struct sim_hooks cupti_hooks = { enter, leave, work, unload, reset };
