@@ -136,16 +136,26 @@ void export_count(const struct session *s, const struct export_options *o,
 		  struct export_counts *out);
 
 /*
- * Rows for slices of one track that may overlap without nesting: an item goes to the
- * first row on which it nests or follows. begin must not decrease from call to call.
+ * Rows for slices of one track that may overlap without nesting: a slice goes to the
+ * first row on which it nests or follows. begin must not decrease from one to the next.
  */
 struct export_lanes;
 int export_lanes_new(struct export_lanes **out, bool nest); /* nest: one inside another is fine */
 #define EXPORT_LANES 256
-/* The row, from 0; EXPORT_LANES: there is no further one; or -ENOMEM. */
+/*
+ * The row, from 0; EXPORT_LANES: there is no further one; or -ENOMEM. Slices that ended
+ * by begin are closed. what is the caller's, for export_lanes_close().
+ */
+int export_lanes_add(struct export_lanes *l, int64_t begin, int64_t end, uint32_t what);
 int export_lanes_place(struct export_lanes *l, int64_t begin, int64_t end);
-void export_lanes_reset(struct export_lanes *l);
-void export_lanes_free(struct export_lanes *l);
+struct export_slice {
+	int64_t end;
+	uint32_t what;
+	int row;
+};
+/* Closes the slice that ends first, if it does so by upto, the inner one before the outer. */
+bool export_lanes_close(struct export_lanes *l, int64_t upto, struct export_slice *out);
+void export_lanes_free(struct export_lanes *l); /* NULL is accepted */
 
 /* ---- trace_derive.c: what is worked out while walking along one stream ---- */
 

@@ -6,15 +6,20 @@
 #include "export/trace.h"
 #include "model/grow.h"
 
+struct entry {
+	int64_t end;
+	uint32_t what;
+};
+
 /* What has not ended on a row, the innermost last; without nesting one at most. */
 struct row {
-	int64_t *ends;
+	struct entry *open;
 	size_t depth, cap;
 };
 
 struct export_lanes {
 	bool nest;
-	size_t used;
+	size_t used; /* rows: those after are empty */
 	struct row rows[EXPORT_LANES];
 };
 
@@ -29,12 +34,12 @@ int export_lanes_new(struct export_lanes **out, bool nest)
 
 static bool fits(const struct export_lanes *l, struct row *r, int64_t begin, int64_t end)
 {
-	while (r->depth && r->ends[r->depth - 1] <= begin)
+	while (r->depth && r->open[r->depth - 1].end <= begin)
 		r->depth--;
-	return !r->depth || (l->nest && end <= r->ends[r->depth - 1]);
+	return !r->depth || (l->nest && end <= r->open[r->depth - 1].end);
 }
 
-int export_lanes_place(struct export_lanes *l, int64_t begin, int64_t end)
+int export_lanes_add(struct export_lanes *l, int64_t begin, int64_t end, uint32_t what)
 {
 	struct row *r = l->rows;
 	size_t i = 0;
@@ -44,20 +49,40 @@ int export_lanes_place(struct export_lanes *l, int64_t begin, int64_t end)
 		i++;
 	if (i == EXPORT_LANES)
 		return EXPORT_LANES;
-	err = GROW(r[i].ends, r[i].cap, r[i].depth + 1);
+	err = GROW(r[i].open, r[i].cap, r[i].depth + 1);
 	if (err)
 		return err;
 	if (i == l->used)
 		l->used++;
-	r[i].ends[r[i].depth++] = end;
+	r[i].open[r[i].depth++] = (struct entry){end, what};
 	return (int)i;
 }
 
-void export_lanes_reset(struct export_lanes *l)
+int export_lanes_place(struct export_lanes *l, int64_t begin, int64_t end)
 {
-	for (size_t i = 0; i < l->used; i++)
-		l->rows[i].depth = 0;
-	l->used = 0;
+	return export_lanes_add(l, begin, end, 0);
+}
+
+bool export_lanes_close(struct export_lanes *l, int64_t upto, struct export_slice *out)
+{
+	const struct entry *first = NULL;
+
+	for (size_t i = 0; i < l->used; i++) {
+		const struct row *r = &l->rows[i];
+
+		if (r->depth && (!first || r->open[r->depth - 1].end < first->end)) {
+			first = &r->open[r->depth - 1];
+			out->row = (int)i;
+		}
+	}
+	if (!first || first->end > upto)
+		return false;
+	out->end = first->end;
+	out->what = first->what;
+	l->rows[out->row].depth--;
+	while (l->used && !l->rows[l->used - 1].depth)
+		l->used--;
+	return true;
 }
 
 void export_lanes_free(struct export_lanes *l)
@@ -65,6 +90,6 @@ void export_lanes_free(struct export_lanes *l)
 	if (!l)
 		return;
 	for (size_t i = 0; i < EXPORT_LANES; i++)
-		free(l->rows[i].ends);
+		free(l->rows[i].open);
 	free(l);
 }
