@@ -7,6 +7,7 @@
 
 static const struct export_writer *const writers[] = {
 	&export_perfetto,
+	&export_kineto,
 	&export_csv,
 	NULL,
 };
