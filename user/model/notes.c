@@ -229,10 +229,15 @@ static int note_window(struct session_builder *b, const struct record_window *r)
 
 static int note_loss(struct session_builder *b, const struct record_loss *r)
 {
-	uint64_t *losses = b->s->quality.losses;
+	struct session *s = b->s;
+	int err = GROW(s->losses, b->losses_cap, s->losses_count + 1);
 
 	/* A cause this build does not know is still a loss: slot 0 holds those. */
-	losses[r->cause < 8 ? r->cause : 0] += r->count;
+	s->quality.losses[r->cause < 8 ? r->cause : 0] += r->count;
+	if (err)
+		return err;
+	s->losses[s->losses_count] = *r;
+	s->losses[s->losses_count++].ts = clamp_ts(r->ts);
 	return 0;
 }
 

@@ -122,6 +122,7 @@ void session_free(struct session *s)
 	free(s->transfers);
 	free(s->polls);
 	free(s->clocks);
+	free(s->losses);
 	free(s);
 }
 

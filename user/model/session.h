@@ -225,6 +225,8 @@ struct session {
 	size_t sites_count;
 	struct record_clock *clocks;
 	size_t clocks_count;
+	struct record_loss *losses; /* as noticed, by the file's order; quality has their sums */
+	size_t losses_count;
 	struct record_info *infos;
 	size_t infos_count;
 	struct session_gpu *gpus;
