@@ -55,7 +55,8 @@ PROTO_H := $(PROTO:%=$(BUILD)/%.pb-c.h)
 LIB_OBJS := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o) $(PROTO:%=$(BUILD)/obj/%.pb-c.o)
 UNIT_SRCS := $(wildcard tests/unit/test_*.c)
 UNIT_BINS := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/unit/%)
-SKEL := $(BUILD)/gbpf.skel.h $(BUILD)/gbpf_hold.skel.h $(BUILD)/gbpf_monitor.skel.h
+SKEL := $(BUILD)/gbpf.skel.h $(BUILD)/gbpf_foreign.skel.h $(BUILD)/gbpf_hold.skel.h \
+	$(BUILD)/gbpf_inject.skel.h $(BUILD)/gbpf_monitor.skel.h
 
 .PHONY: all clean
 all: $(BUILD)/gbpf
@@ -75,9 +76,17 @@ $(BUILD)/gbpf.skel.h: $(BUILD)/gbpf.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name gbpf_bpf > $@
 
+$(BUILD)/gbpf_foreign.skel.h: $(BUILD)/foreign.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name gbpf_foreign > $@
+
 $(BUILD)/gbpf_hold.skel.h: $(BUILD)/hold.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name gbpf_hold > $@
+
+$(BUILD)/gbpf_inject.skel.h: $(BUILD)/inject.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name gbpf_inject > $@
 
 $(BUILD)/gbpf_monitor.skel.h: $(BUILD)/monitor.bpf.o
 	$(call say,SKEL,$@)
@@ -122,5 +131,5 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libgbpf.a
 unit: $(UNIT_BINS)
 
 .SECONDARY:
--include $(wildcard tests/sim/*.mk tests/unit/san.mk tests/fuzz/fuzz.mk tests/integration/integration.mk tests/gpu/gpu.mk tools/*.mk docs/docs.mk)
+-include $(wildcard user/sidecar/lib/lib.mk tests/sim/*.mk tests/unit/san.mk tests/fuzz/fuzz.mk tests/integration/integration.mk tests/gpu/gpu.mk tools/*.mk docs/docs.mk)
 -include $(LIB_OBJS:.o=.d) $(UNIT_BINS:$(BUILD)/tests/unit/%=$(BUILD)/obj/tests/unit/%.d)

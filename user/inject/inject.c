@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "inject/inject.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inject/load.h"
+#include "inject/private.h"
+
+#ifdef __x86_64__
+
+#define BUSY_NS 5000000 /* until we try again when others keep the dynamic linker busy */
+
+/* One thread of ours that traces: when it ends, the kernel lets go of whom it traced. */
+struct attempt {
+	struct inject_plan *plan;
+	struct catcher *catcher;
+	const struct inject_options *options;
+	struct inject_result *result;
+	int64_t until;
+	int err;
+};
+
+static void account(struct inject_result *r, const struct tracee *t)
+{
+	int64_t ns = tracee_stopped_ns(t);
+
+	r->stopped_ns += ns;
+	if (ns > r->longest_ns)
+		r->longest_ns = ns;
+}
+
+/* With the thread stopped where it was caught. */
+static int use(struct attempt *a, struct tracee *t)
+{
+	struct loading l = {
+		.plan = a->plan,
+		.tracee = t,
+		.options = a->options,
+		.result = a->result,
+		.until = a->until,
+	};
+	bool stands = true;
+	int left, err = -EAGAIN;
+
+	if (inject_safe(a->plan, tracee_sp(t)))
+		err = load(&l, &stands);
+	if (stands && err != -EAGAIN) {
+		left = tracee_leave(t);
+		if (left && !err)
+			err = inject_refuse(a->plan, left, "The thread was lost (%s).",
+					    strerror(-left));
+	}
+	if (stands)
+		tracee_release(t);
+	account(a->result, t);
+	return err;
+}
+
+/* -EAGAIN: this thread was not the right one. -ESTALE: likewise, and we must let go of it. */
+static int try_thread(struct attempt *a)
+{
+	struct caught c;
+	struct tracee *t;
+	int err = catcher_catch(a->catcher, a->until, &c);
+
+	if (err == -EPERM)
+		return inject_refuse(a->plan, err, "ptrace(2) is not permitted on the process: it takes "
+						   "CAP_SYS_PTRACE, no other tracer, and "
+						   "kernel.yama.ptrace_scope below 3.");
+	if (err)
+		return err;
+	err = tracee_new(&t, a->plan, &c);
+	if (err)
+		return err;
+	err = tracee_begin(t);
+	if (!err)
+		err = use(a, t);
+	tracee_free(t);
+	return err;
+}
+
+static void *attempt_run(void *arg)
+{
+	const struct timespec busy = {.tv_nsec = BUSY_NS};
+	struct attempt *a = arg;
+
+	prctl(PR_SET_TIMERSLACK, 1); /* of this thread: it sleeps for microseconds */
+	do {
+		a->err = try_thread(a);
+		if (a->err == -EBUSY)
+			nanosleep(&busy, NULL);
+		catcher_next(a->catcher);
+	} while ((a->err == -EAGAIN || a->err == -EBUSY) && inject_now() < a->until);
+	return NULL;
+}
+
+/* Signals are for other threads. */
+static int attempt(struct attempt *a)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&thread, NULL, attempt_run, a);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err)
+		return -err;
+	pthread_join(thread, NULL);
+	return a->err;
+}
+
+static int none_came(struct attempt *a)
+{
+	if (!catcher_passed(a->catcher))
+		return inject_refuse(a->plan, -EAGAIN, "No thread of the process completed a wait (poll, "
+						       "sleep, a condition variable ...) in this time, "
+						       "where alone it is safe; try for longer.");
+	return inject_refuse(a->plan, -EAGAIN, "No thread of the process was at a safe place in this "
+					       "time; try again or for longer.");
+}
+
+static int attempts(struct inject_plan *p, const struct inject_options *o, struct inject_result *r,
+		    int64_t until)
+{
+	struct attempt a = {.plan = p, .options = o, .result = r, .until = until};
+	int err = catcher_new(&a.catcher, p);
+
+	if (err)
+		return err;
+	do {
+		err = attempt(&a);
+	} while ((err == -EAGAIN || err == -ESTALE) && inject_now() < until);
+	if (err == -EAGAIN || err == -ESTALE)
+		err = none_came(&a);
+	else if (err == -ESRCH)
+		inject_refuse(p, err, "The process, or the thread that was borrowed, has ended.");
+	else if (err && !p->why[0])
+		inject_refuse(p, err, "Injecting failed (%s).", strerror(-err));
+	catcher_free(a.catcher);
+	return err;
+}
+
+int inject(uint32_t pid, const struct inject_options *o, struct inject_result *r)
+{
+	struct inject_plan p = {.pid = pid, .why = r->why};
+	int64_t until = inject_now() + o->limit_ns;
+	int err;
+
+	*r = (struct inject_result){.socket = -1};
+	err = inject_look(&p, o);
+	if (!err)
+		err = inject_find(&p, o);
+	if (!err)
+		err = attempts(&p, o, r, until);
+	inject_plan_free(&p);
+	if (!err)
+		r->why[0] = '\0';
+	else if (r->socket >= 0)
+		close(r->socket);
+	if (err)
+		r->socket = -1;
+	return err;
+}
+
+#else
+
+int inject(uint32_t pid, const struct inject_options *o, struct inject_result *r)
+{
+	*r = (struct inject_result){
+		.socket = -1,
+		.why = "Loading a library into a running process works on x86-64 only.",
+	};
+	return -ENOTSUP;
+}
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the end of a system call does not tell by itself: was it made from a signal
+ * handler that interrupted the allocator, by a constructor, under an allocator of
+ * another library? The stack is searched for return addresses; stale ones make us
+ * wait for another thread, no more.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "inject/private.h"
+
+#define SCAN_BYTES 65536
+#define PAGE 4096
+#define FLAGS_MAX 0x1f /* of struct ucontext */
+
+static bool inside(const struct inject_range *r, uint64_t address)
+{
+	return address >= r->start && address < r->end;
+}
+
+/* Is the instruction before it a call? e8 with an offset, or ff /2 in its lengths. */
+static bool after_call(const uint8_t *text, size_t at)
+{
+	size_t length;
+
+	if (at >= 5 && text[at - 5] == 0xe8)
+		return true;
+	for (length = 2; length <= 7 && length <= at; length++)
+		if (text[at - length] == 0xff && (text[at - length + 1] & 0x38) == 0x10)
+			return true;
+	return false;
+}
+
+static bool word_safe(const struct inject_plan *p, const uint64_t *word, size_t left)
+{
+	size_t i;
+
+	/* The frame of a signal: restorer, uc_flags, uc_link. */
+	if (*word == p->restorer && left >= 3 && word[1] <= FLAGS_MAX && !word[2])
+		return false;
+	if (inside(&p->linker, *word) && after_call(p->linker_text, *word - p->linker.start))
+		return false;
+	for (i = 0; i < p->allocators_count; i++)
+		if (inside(&p->allocators[i], *word))
+			return false;
+	return true;
+}
+
+bool inject_safe_stack(const struct inject_plan *p, const uint64_t *words, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (!word_safe(p, &words[i], count - i))
+			return false;
+	return true;
+}
+
+/* As much as there is: a remote range is read up to the first piece that is not mapped. */
+static size_t stack_read(uint32_t pid, uint64_t sp, uint8_t *to)
+{
+	struct iovec remote[SCAN_BYTES / PAGE + 1], local = {to, SCAN_BYTES};
+	uint64_t at = sp, end = sp + SCAN_BYTES;
+	unsigned long n = 0;
+	ssize_t size;
+
+	while (at < end) {
+		uint64_t next = (at | (PAGE - 1)) + 1;
+
+		next = next < end ? next : end;
+		remote[n++] = (struct iovec){(void *)(uintptr_t)at, next - at};
+		at = next;
+	}
+	size = process_vm_readv((pid_t)pid, &local, 1, remote, n, 0);
+	return size > 0 ? (size_t)size : 0;
+}
+
+bool inject_safe(const struct inject_plan *p, uint64_t sp)
+{
+	uint64_t *words = malloc(SCAN_BYTES);
+	uint32_t lock = 1;
+	size_t size;
+	bool safe;
+
+	if (!words)
+		return false;
+	size = stack_read(p->pid, sp, (uint8_t *)words);
+	safe = size >= sizeof(*words) && !(sp & 7) &&
+	       inject_safe_stack(p, words, size / sizeof(*words)) &&
+	       inject_read(p->pid, p->load_lock, &lock, sizeof(lock)) && !lock;
+	free(words);
+	return safe;
+}
+
+/* glibc's pthread_mutex_t (bits/struct_mutex.h) on x86-64, 40 bytes. */
+struct mutex {
+	int32_t lock;
+	uint32_t count;
+	int32_t owner;
+	uint32_t users;
+	int32_t kind;
+	int16_t spins, elision;
+	uint64_t list[2];
+};
+
+static bool is_recursive(const struct mutex *m)
+{
+	return m->kind == 1 && m->lock >= 0 && m->lock <= 2 && m->owner >= 0 && !m->spins &&
+	       !m->elision && !m->list[0] && !m->list[1] && m->count < 1024;
+}
+
+/*
+ * _dl_load_lock and _dl_load_write_lock follow each other, both recursive; the
+ * locks before them, one a namespace, have other fields between them.
+ */
+size_t inject_find_lock(const uint8_t *global, size_t size)
+{
+	struct mutex pair[2];
+	size_t at;
+
+	for (at = 0; at + sizeof(pair) <= size; at += 8) {
+		memcpy(pair, global + at, sizeof(pair));
+		if (is_recursive(&pair[0]) && is_recursive(&pair[1]))
+			return at;
+	}
+	return SIZE_MAX;
+}
