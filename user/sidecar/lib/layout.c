@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "layout.h"
+
+#include <string.h>
+
+#include "cupti_abi.h"
+
+/*
+ * From sizeof of the structs in each version's cupti_activity.h. 12.0 and 12.1 write
+ * CUpti_ActivityKernel9 and call themselves 18 as 11.8 does, which writes the shorter 8.
+ */
+static const struct layout layouts[] = {
+	{ CUPTI_11_8, 200, 88, 96, 88, 40, 40, true, false },
+	{ CUPTI_12_4, 208, 88, 96, 88, 40, 56, true, false },
+	{ CUPTI_12_8, 208, 96, 96, 88, 40, 56, true, false },
+	{ CUPTI_13_0, 216, 96, 96, 88, 40, 56, true, false },
+	{ CUPTI_13_1, 224, 96, 96, 88, 40, 56, true, true },
+	{ CUPTI_13_3, 232, 96, 96, 88, 40, 56, true, true },
+	/* What has kept its place since CUDA 9 is taken, and nothing else. */
+	{ CUPTI_13_4, KERNEL_LEADING, WORK_LEADING, PEER_LEADING, WORK_LEADING, 40, 40, false,
+	  false },
+};
+
+const struct layout *layout_of(uint32_t version)
+{
+	const struct layout *found = NULL;
+
+	if (version >= CUPTI_14_0)
+		return NULL;
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++)
+		if (version >= layouts[i].since)
+			found = &layouts[i];
+	return found;
+}
+
+static uint8_t u8(const void *record, size_t at)
+{
+	return ((const uint8_t *)record)[at];
+}
+
+static uint16_t u16(const void *record, size_t at)
+{
+	uint16_t v;
+
+	memcpy(&v, (const uint8_t *)record + at, sizeof(v));
+	return v;
+}
+
+static uint32_t u32(const void *record, size_t at)
+{
+	uint32_t v;
+
+	memcpy(&v, (const uint8_t *)record + at, sizeof(v));
+	return v;
+}
+
+static uint64_t u64(const void *record, size_t at)
+{
+	uint64_t v;
+
+	memcpy(&v, (const uint8_t *)record + at, sizeof(v));
+	return v;
+}
+
+static void bad(struct decoded *d, enum wire_bad how)
+{
+	d->what = DECODED_BAD;
+	d->bad = how;
+}
+
+/* Are these the times of something that happened? */
+static bool timed(struct decoded *d, uint64_t start, uint64_t end)
+{
+	if (!start || !end)
+		bad(d, WIRE_BAD_ZERO);
+	else if (end < start)
+		bad(d, WIRE_BAD_NEGATIVE);
+	else if (end > INT64_MAX)
+		bad(d, WIRE_BAD_FORM);
+	else
+		return true;
+	return false;
+}
+
+static struct wire_record header(enum wire_record_type type, size_t size)
+{
+	return (struct wire_record){ .size = (uint32_t)size, .type = type };
+}
+
+static void decode_kernel(const struct layout *l, const void *r, struct decoded *d)
+{
+	struct wire_work *w = &d->work;
+	struct wire_shape *s = &d->shape;
+
+	if (!timed(d, u64(r, KERNEL_START), u64(r, KERNEL_END)))
+		return;
+	d->what = DECODED_WORK;
+	*w = (struct wire_work){
+		.r = header(WIRE_WORK, sizeof(*w)),
+		.begin = (int64_t)u64(r, KERNEL_START),
+		.end = (int64_t)u64(r, KERNEL_END),
+		.kind = WIRE_KERNEL,
+		.device = u32(r, KERNEL_DEVICE),
+		.context = u32(r, KERNEL_CONTEXT),
+		.stream = u32(r, KERNEL_STREAM),
+		.correlation = u32(r, KERNEL_CORRELATION),
+		.peer = UINT32_MAX,
+	};
+	if (l->later) {
+		w->graph_node = u64(r, KERNEL_GRAPH_NODE);
+		w->graph = u32(r, KERNEL_GRAPH);
+		w->channel = u32(r, KERNEL_CHANNEL);
+		w->channel_type = u32(r, KERNEL_CHANNEL_TYPE);
+	}
+	if (l->priority)
+		w->priority = (int32_t)u32(r, KERNEL_PRIORITY);
+	memset(s, 0, sizeof(*s));
+	s->registers = u16(r, KERNEL_REGISTERS);
+	memcpy(s->grid, (const uint8_t *)r + KERNEL_GRID, sizeof(s->grid));
+	memcpy(s->block, (const uint8_t *)r + KERNEL_BLOCK, sizeof(s->block));
+	s->smem_static = u32(r, KERNEL_SMEM_STATIC);
+	s->smem_dynamic = u32(r, KERNEL_SMEM_DYNAMIC);
+	s->local = u32(r, KERNEL_LOCAL);
+	d->name = u64(r, KERNEL_NAME);
+}
+
+static bool decode_moved(const void *r, struct decoded *d, uint32_t kind)
+{
+	if (!timed(d, u64(r, WORK_START), u64(r, WORK_END)))
+		return false;
+	d->what = DECODED_WORK;
+	d->work = (struct wire_work){
+		.r = header(WIRE_WORK, sizeof(d->work)),
+		.begin = (int64_t)u64(r, WORK_START),
+		.end = (int64_t)u64(r, WORK_END),
+		.kind = kind,
+		.device = u32(r, WORK_DEVICE),
+		.context = u32(r, WORK_CONTEXT),
+		.stream = u32(r, WORK_STREAM),
+		.correlation = u32(r, WORK_CORRELATION),
+		.bytes = u64(r, WORK_BYTES),
+		.peer = UINT32_MAX,
+	};
+	return true;
+}
+
+static void decode_later(const void *r, struct wire_work *w)
+{
+	w->graph_node = u64(r, WORK_GRAPH_NODE);
+	w->graph = u32(r, WORK_GRAPH);
+	w->channel = u32(r, WORK_CHANNEL);
+	w->channel_type = u32(r, WORK_CHANNEL_TYPE);
+}
+
+static void decode_copy(const struct layout *l, const void *r, struct decoded *d)
+{
+	if (!decode_moved(r, d, WIRE_COPY))
+		return;
+	d->work.direction = u8(r, COPY_DIRECTION);
+	d->work.source = u8(r, COPY_SOURCE);
+	d->work.target = u8(r, COPY_TARGET);
+	if (l->later)
+		decode_later(r, &d->work);
+}
+
+static void decode_set(const struct layout *l, const void *r, struct decoded *d)
+{
+	if (!decode_moved(r, d, WIRE_SET))
+		return;
+	if (l->later) {
+		d->work.target = u16(r, SET_MEMORY);
+		decode_later(r, &d->work);
+	}
+}
+
+static void decode_peer(const struct layout *l, const void *r, struct decoded *d)
+{
+	struct wire_work *w = &d->work;
+	uint32_t source, target;
+
+	if (!decode_moved(r, d, WIRE_COPY))
+		return;
+	source = u32(r, PEER_SOURCE_DEVICE);
+	target = u32(r, PEER_TARGET_DEVICE);
+	w->direction = u8(r, COPY_DIRECTION);
+	w->source = u8(r, COPY_SOURCE);
+	w->target = u8(r, COPY_TARGET);
+	w->correlation = u32(r, PEER_CORRELATION);
+	w->peer = w->device == source ? target : source;
+	if (l->later) {
+		w->graph_node = u64(r, PEER_GRAPH_NODE);
+		w->graph = u32(r, PEER_GRAPH);
+		w->channel = u32(r, PEER_CHANNEL);
+		w->channel_type = u32(r, PEER_CHANNEL_TYPE);
+	}
+}
+
+static void decode_call(const void *r, struct decoded *d, uint32_t kind)
+{
+	if (!timed(d, u64(r, API_START), u64(r, API_END)))
+		return;
+	d->what = DECODED_CALL;
+	d->call = (struct wire_call){
+		.r = header(WIRE_CALL, sizeof(d->call)),
+		.begin = (int64_t)u64(r, API_START),
+		.end = (int64_t)u64(r, API_END),
+		.tid = u32(r, API_THREAD),
+		.domain = kind == CUPTI_DRIVER ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME,
+		.cbid = u32(r, API_CBID),
+		.correlation = u32(r, API_CORRELATION),
+		.ret = (int32_t)u32(r, API_RETURN),
+	};
+}
+
+static void decode_overhead(const void *r, struct decoded *d)
+{
+	if (!timed(d, u64(r, OVERHEAD_START), u64(r, OVERHEAD_END)))
+		return;
+	d->what = DECODED_OVERHEAD;
+	d->overhead = (struct wire_overhead){
+		.r = header(WIRE_OVERHEAD_RECORD, sizeof(d->overhead)),
+		.begin = (int64_t)u64(r, OVERHEAD_START),
+		.end = (int64_t)u64(r, OVERHEAD_END),
+		.kind = u32(r, OVERHEAD_KIND),
+	};
+	if (u32(r, OVERHEAD_OBJECT) == CUPTI_OBJECT_THREAD)
+		d->overhead.tid = u32(r, OVERHEAD_THREAD);
+}
+
+static size_t size_of(const struct layout *l, uint32_t kind)
+{
+	switch (kind) {
+	case CUPTI_KERNEL:
+	case CUPTI_CONCURRENT_KERNEL:
+		return l->kernel;
+	case CUPTI_MEMCPY:
+		return l->copy;
+	case CUPTI_MEMCPY_PEER:
+		return l->peer;
+	case CUPTI_MEMSET:
+		return l->set;
+	case CUPTI_DRIVER:
+	case CUPTI_RUNTIME:
+		return l->api;
+	case CUPTI_OVERHEAD:
+		return l->overhead;
+	default:
+		return 0;
+	}
+}
+
+void layout_decode(const struct layout *l, const void *record, size_t size, struct decoded *d)
+{
+	uint32_t kind;
+	size_t need;
+
+	d->what = DECODED_NOTHING;
+	if (size < sizeof(kind)) {
+		bad(d, WIRE_BAD_FORM);
+		return;
+	}
+	kind = u32(record, 0);
+	need = size_of(l, kind);
+	if (!need)
+		return;
+	if (size < need)
+		bad(d, WIRE_BAD_FORM);
+	else if (kind == CUPTI_KERNEL || kind == CUPTI_CONCURRENT_KERNEL)
+		decode_kernel(l, record, d);
+	else if (kind == CUPTI_MEMCPY)
+		decode_copy(l, record, d);
+	else if (kind == CUPTI_MEMCPY_PEER)
+		decode_peer(l, record, d);
+	else if (kind == CUPTI_MEMSET)
+		decode_set(l, record, d);
+	else if (kind == CUPTI_OVERHEAD)
+		decode_overhead(record, d);
+	else
+		decode_call(record, d, kind);
+}
+
+/*
+ * CUPTI_DRIVER_TRACE_CBID_*, whose numbers never change: launches of kernels and graphs,
+ * copies and sets, with their _v2, _ptds and _ptsz; not the 32-bit ones of before CUDA 3.2.
+ */
+struct launch_run {
+	uint16_t from, to;
+	uint32_t since; /* cuptiGetVersion() */
+};
+
+static const struct launch_run launch_runs[] = {
+	{ 115, 117, 0 }, { 216, 216, 0 }, { 218, 218, 0 }, { 220, 220, 0 }, { 222, 222, 0 },
+	{ 224, 224, 0 }, { 226, 226, 0 }, { 248, 254, 0 }, { 276, 293, 0 }, { 305, 307, 0 },
+	{ 318, 321, 0 }, { 397, 416, 0 }, { 418, 433, 0 }, { 442, 442, 0 }, { 477, 478, 0 },
+	{ 480, 480, 0 }, { 514, 515, 0 }, { 652, 653, 0 },
+	{ 776, 779, CUPTI_12_8 }, { 796, 799, CUPTI_13_0 }, { 837, 840, CUPTI_13_1 },
+};
+#define LAUNCH_RUNS (sizeof(launch_runs) / sizeof(*launch_runs))
+
+bool layout_launches(uint32_t cbid)
+{
+	for (size_t i = 0; i < LAUNCH_RUNS; i++)
+		if (cbid >= launch_runs[i].from && cbid <= launch_runs[i].to)
+			return true;
+	return false;
+}
+
+uint32_t layout_launch(uint32_t version, size_t nth)
+{
+	for (size_t i = 0; i < LAUNCH_RUNS; i++) {
+		const struct launch_run *run = &launch_runs[i];
+		size_t count = (size_t)run->to - run->from + 1;
+
+		if (version < run->since)
+			continue;
+		if (nth < count)
+			return run->from + (uint32_t)nth;
+		nth -= count;
+	}
+	return 0;
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "window.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "buffers.h"
+#include "devices.h"
+
+#define READINGS 8
+#define GRACE_MS 20    /* for work that runs as a window ends */
+#define COMPLETE_MS 1000
+
+/* In this order: no work without its call. The last two are a bonus. */
+static const uint32_t work_kinds[] = {
+	CUPTI_CONCURRENT_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET, CUPTI_MEMCPY_PEER,
+};
+
+void answer_with(struct wire_message *answer, enum wire_type type, const char *format, ...)
+{
+	va_list args;
+
+	answer->type = type;
+	va_start(args, format);
+	(void)vsnprintf(answer->text, sizeof(answer->text), format, args);
+	va_end(args);
+}
+
+static bool failed(const struct session *s, struct wire_message *answer, const char *what,
+		   int result)
+{
+	if (!result)
+		return false;
+	answer->code = result;
+	answer_with(answer, WIRE_FAILED, "%s: %s", what, cupti_text(&s->cupti, result));
+	return true;
+}
+
+void window_ignore(void *user, int domain, uint32_t cbid, const void *data)
+{
+}
+
+int window_clock(const struct session *s, struct wire_message *m)
+{
+	for (int i = 0; i < READINGS; i++) {
+		uint64_t stamp = 0;
+		int64_t before = now_ns(), after;
+		int result = s->cupti.get_timestamp(&stamp);
+
+		after = now_ns();
+		if (result)
+			return result;
+		if (i && after - before >= m->after - m->before)
+			continue;
+		m->before = before;
+		m->stamp = (int64_t)stamp;
+		m->after = after;
+	}
+	return 0;
+}
+
+bool window_ours(const struct session *s)
+{
+	return s->neighbour.pair && neighbour_ours(&s->neighbour, buffers_request,
+						   buffers_complete);
+}
+
+bool window_taken(const struct session *s)
+{
+	return atomic_load(&s->strange) || !window_ours(s);
+}
+
+/* What CUPTI itself says of other clients, where it does (13.2 and later). */
+static bool others_enabled(const struct session *s)
+{
+	uint32_t size = 0, count = 0;
+
+	return s->cupti.enabled_kinds && !s->cupti.enabled_kinds(NULL, NULL, &size, &count) &&
+	       count;
+}
+
+/*
+ * Ours are registered, after nobody else's. The subscriber's slot is held for just that
+ * long: some profilers try it once in their lives.
+ */
+static bool take_over(struct session *s, struct wire_message *answer)
+{
+	char whose[128];
+	int found;
+
+	if (window_ours(s))
+		return true;
+	found = neighbour_registered(&s->neighbour.data, buffers_request, whose, sizeof(whose));
+	if (found > 0) {
+		answer_with(answer, WIRE_REFUSED,
+			    "%s records with CUPTI in this process, or has done so", whose);
+		return false;
+	}
+	if (found < 0) {
+		answer_with(answer, WIRE_REFUSED, "whether another profiler uses CUPTI in this "
+						  "process cannot be seen: %s", whose);
+		return false;
+	}
+	if (failed(s, answer, "cuptiActivityRegisterCallbacks",
+		   s->cupti.register_callbacks(buffers_request, buffers_complete)))
+		return false;
+	if (neighbour_note(&s->neighbour, buffers_request, buffers_complete))
+		return true;
+	answer_with(answer, WIRE_REFUSED, "this CUPTI does not show who else uses it");
+	return false;
+}
+
+static bool alone(struct session *s, struct wire_message *answer)
+{
+	void *subscriber = NULL;
+	char why[WIRE_TEXT];
+	int result;
+	bool ok;
+
+	if (neighbour_tool((const void *)(uintptr_t)window_ignore, why, sizeof(why)) ||
+	    others_enabled(s)) {
+		answer_with(answer, WIRE_REFUSED, "%s", others_enabled(s) ?
+			    "another profiler records with CUPTI in this process" : why);
+		return false;
+	}
+	result = s->cupti.subscribe(&subscriber, window_ignore, NULL);
+	if (result == CUPTI_MULTIPLE_SUBSCRIBERS) {
+		answer_with(answer, WIRE_REFUSED,
+			    "another profiler holds CUPTI in this process, or has not let go "
+			    "of it");
+		return false;
+	}
+	if (failed(s, answer, "cuptiSubscribe", result))
+		return false;
+	ok = take_over(s, answer);
+	(void)s->cupti.unsubscribe(subscriber);
+	return ok;
+}
+
+static bool system_threads(struct session *s, struct wire_message *answer)
+{
+	s->window.thread_type = CUPTI_THREAD_SYSTEM;
+	(void)s->cupti.thread_type(&s->window.thread_type);
+	return !failed(s, answer, "cuptiSetThreadIdType",
+		       s->cupti.set_thread_type(CUPTI_THREAD_SYSTEM));
+}
+
+static int enable_kind(struct session *s, uint32_t kind)
+{
+	int result = s->cupti.enable(kind);
+
+	if (!result)
+		s->window.kinds |= 1ull << kind;
+	return result;
+}
+
+/* Some of the functions may be unknown to this version; the commonest may not. */
+static int enable_functions(struct session *s)
+{
+	uint32_t cbid;
+	int result = 0;
+
+	s->window.functions = true;
+	for (size_t i = 0; (cbid = layout_launch(s->cupti.version, i)); i++) {
+		int one = s->cupti.enable_driver_api(cbid, 1);
+
+		if (cbid == LAYOUT_CU_LAUNCH_KERNEL)
+			result = one;
+	}
+	return result;
+}
+
+static bool switch_on(struct session *s, struct wire_message *answer)
+{
+	int result;
+
+	if (s->window.flags & WIRE_OVERHEAD)
+		(void)enable_kind(s, CUPTI_OVERHEAD);
+	if ((s->window.flags & WIRE_ALL_API) || !s->cupti.enable_driver_api)
+		result = enable_kind(s, CUPTI_DRIVER);
+	else
+		result = enable_functions(s);
+	if (failed(s, answer, "recording of calls cannot be enabled", result))
+		return false;
+	for (size_t i = 0; i < sizeof(work_kinds) / sizeof(*work_kinds); i++) {
+		result = enable_kind(s, work_kinds[i]);
+		if (work_kinds[i] != CUPTI_MEMCPY_PEER &&
+		    failed(s, answer, "recording of GPU work cannot be enabled", result))
+			return false;
+	}
+	return true;
+}
+
+static void functions_off(struct session *s)
+{
+	uint32_t cbid;
+
+	for (size_t i = 0; s->window.functions && (cbid = layout_launch(s->cupti.version, i)); i++)
+		(void)s->cupti.enable_driver_api(cbid, 0);
+	s->window.functions = false;
+}
+
+static void threads_back(struct session *s)
+{
+	if (s->window.thread_type != CUPTI_THREAD_SYSTEM)
+		(void)s->cupti.set_thread_type(s->window.thread_type);
+	s->window.thread_type = CUPTI_THREAD_SYSTEM;
+}
+
+void window_off(struct session *s)
+{
+	for (uint32_t kind = 0; kind < 64; kind++)
+		if (s->window.kinds & (1ull << kind))
+			(void)s->cupti.disable(kind);
+	s->window.kinds = 0;
+	functions_off(s);
+	threads_back(s);
+	s->window.on = false;
+}
+
+void window_begin(struct session *s, int64_t length_ns, struct wire_message *answer)
+{
+	int result;
+
+	if (length_ns <= 0 || s->window.on) {
+		answer->code = -EINVAL;
+		answer_with(answer, WIRE_FAILED, "a window of no length, or in a window");
+		return;
+	}
+	if (!alone(s, answer))
+		return;
+	if (pool_fill(&s->pool)) {
+		answer->code = -ENOMEM;
+		answer_with(answer, WIRE_FAILED, "no memory for CUPTI's buffers");
+		return;
+	}
+	s->window.flags = s->flags;
+	s->dropped = 0;
+	atomic_store(&s->strange, false);
+	if (!system_threads(s, answer) || !switch_on(s, answer)) {
+		window_off(s);
+		return;
+	}
+	result = window_clock(s, answer);
+	if (failed(s, answer, "cuptiGetTimestamp", result)) {
+		window_off(s);
+		return;
+	}
+	s->devices_told = devices_tell(s);
+	s->window.on = true;
+	s->window.until = length_ns < INT64_MAX - answer->after ? answer->after + length_ns :
+								  INT64_MAX;
+	answer->type = WIRE_BEGAN;
+}
+
+static void wait_ms(long ms)
+{
+	struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+
+	(void)nanosleep(&t, NULL);
+}
+
+/* Until no thread of CUPTI's is in our function any more. */
+static void settle(const struct session *s)
+{
+	for (int i = 0; i < COMPLETE_MS && atomic_load(&s->completing); i++)
+		wait_ms(1);
+}
+
+/*
+ * A buffer that holds work still running comes only by force, and that work then has no end:
+ * it is counted as such. Most of what runs has ended a moment later.
+ */
+static int collect(struct session *s)
+{
+	int result = s->cupti.flush_all(0);
+
+	wait_ms(GRACE_MS);
+	if (!window_taken(s))
+		result = s->cupti.flush_all(CUPTI_FLUSH_FORCED);
+	settle(s);
+	return result;
+}
+
+static uint64_t take_dropped(struct session *s)
+{
+	size_t more = 0;
+	uint64_t dropped;
+
+	if (s->cupti.dropped(NULL, 0, &more))
+		more = 0;
+	pthread_mutex_lock(&s->lock);
+	dropped = s->dropped + more;
+	s->dropped = 0;
+	pthread_mutex_unlock(&s->lock);
+	return dropped;
+}
+
+void window_end(struct session *s, struct wire_message *answer)
+{
+	int result;
+
+	if (window_taken(s)) {
+		(void)window_withdraw(s, "", answer);
+		return;
+	}
+	if (!s->devices_told)
+		s->devices_told = devices_tell(s);
+	window_off(s);
+	result = collect(s);
+	answer->dropped = take_dropped(s);
+	if (failed(s, answer, "cuptiActivityFlushAll", result) ||
+	    failed(s, answer, "cuptiGetTimestamp", window_clock(s, answer)))
+		return;
+	answer->type = WIRE_ENDED;
+}
+
+/*
+ * Kinds of records are one switch for all clients: who switches one off that another has
+ * just switched on takes its records away. So these stay on for whoever took over, and go
+ * off with it; the single functions, which no other profiler known switches, go off now.
+ */
+bool window_withdraw(struct session *s, const char *why, struct wire_message *answer)
+{
+	bool taken = window_taken(s);
+	unsigned buffers = 0;
+
+	functions_off(s);
+	threads_back(s);
+	if (taken) {
+		buffers = pool_lose(&s->pool);
+		s->window.kinds = 0;
+	}
+	s->window.on = false;
+	answer_with(answer, WIRE_WITHDREW,
+		    "another profiler has begun to use CUPTI in this process%s%s; up to %u buffers "
+		    "of %u KiB with records of both were lost to both",
+		    why[0] ? ": " : "", why, buffers, POOL_BYTES / 1024);
+	answer->dropped = s->dropped;
+	return !taken;
+}
