@@ -107,7 +107,8 @@ static inline void feed_cover(struct feed *f, int64_t begin, int64_t end)
 	feed_sidecar(f, end, RECORD_SIDECAR_ENDED, 0, "");
 }
 
-/* A launch of kernel func that CUPTI saw too: begin and end are the probes' times. */
+/* A launch of kernel func that CUPTI saw too: begin and end are the probes' times. Without a
+   correlation (0) CUPTI wrote no record of it. */
 static inline void feed_launched(struct feed *f, int64_t begin, int64_t end, uint64_t func,
 				 uint64_t stream, uint32_t grid, uint32_t block,
 				 uint32_t correlation)
@@ -117,7 +118,9 @@ static inline void feed_launched(struct feed *f, int64_t begin, int64_t end, uin
 				       .block = { block, 1, 1 } } };
 
 	feed_begin_with(f, begin, F_LAUNCH, SP, &e);
-	feed_work_call(f, begin + (end - begin) / 8, end - (end - begin) / 8, correlation);
+	if (correlation)
+		feed_work_call(f, begin + (end - begin) / 8, end - (end - begin) / 8,
+			       correlation);
 	feed_end(f, end, F_LAUNCH, SP, 0);
 }
 
@@ -130,7 +133,9 @@ static inline void feed_called(struct feed *f, int64_t begin, int64_t end, uint1
 			   .call = { .object = object, .stream = stream, .bytes = bytes } };
 
 	feed_begin_with(f, begin, api, SP, &e);
-	feed_work_call(f, begin + (end - begin) / 8, end - (end - begin) / 8, correlation);
+	if (correlation)
+		feed_work_call(f, begin + (end - begin) / 8, end - (end - begin) / 8,
+			       correlation);
 	feed_end(f, end, api, SP, 0);
 }
 

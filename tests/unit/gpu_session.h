@@ -73,9 +73,9 @@ static inline struct session *gpu_small(struct feed *f)
 struct gpu_random_options {
 	uint64_t seed;
 	unsigned processes, threads, streams, devices; /* threads and streams: a process' */
-	unsigned calls;				       /* a thread's */
+	unsigned calls;				       /* a thread's, at most */
 	bool hostile; /* names, times, sizes at the edges of what records can hold */
-	bool no_work_calls; /* as CUPTI up to 12.4 */
+	bool no_work_calls; /* as CUPTI up to 12.4; one thread a process then */
 };
 
 /* What really caused a work. */
@@ -169,28 +169,29 @@ static inline void gpu_random_call(struct gpu_random *g, int64_t *at)
 	uint64_t handle = 0x5500 + stream * 16, what = gpu_rand(g, 16);
 	uint32_t shape = (uint32_t)gpu_rand(g, GPU_SHAPES);
 	int64_t end = *at + 1500 + (int64_t)gpu_rand(g, 4000);
+	uint32_t told = g->o->no_work_calls ? 0 : ++g->correlation;
 
-	g->correlation++;
+	g->correlation += !told;
 	if (what < 9) {
 		feed_launched(g->f, *at, end, 0x1000 + shape, handle,
 			      g->o->hostile && shape == 4 ? UINT32_MAX : shape + 1,
-			      32 * (shape + 1), g->correlation);
+			      32 * (shape + 1), told);
 		gpu_random_work(g, *at, stream, (struct record_work){
 			.kind = RECORD_WORK_KERNEL, .shape = shape,
 			.priority = (int32_t)(stream % 3) - 2, .channel = stream });
 	} else if (what < 11) {
-		feed_called(g->f, *at, end, F_GRAPH, 0x9000, handle, 0, g->correlation);
+		feed_called(g->f, *at, end, F_GRAPH, 0x9000, handle, 0, told);
 		gpu_random_graph(g, *at, stream);
 	} else if (what < 13) {
 		uint64_t bytes = g->o->hostile ? UINT64_MAX : 1 + gpu_rand(g, 1 << 20);
 
-		feed_called(g->f, *at, end, F_ASYNC, 0xd000, handle, bytes, g->correlation);
+		feed_called(g->f, *at, end, F_ASYNC, 0xd000, handle, bytes, told);
 		gpu_random_work(g, *at, stream, (struct record_work){
 			.kind = RECORD_WORK_COPY, .bytes = bytes,
 			.direction = 1 + (uint32_t)gpu_rand(g, g->o->hostile ? 255 : 2),
 			.source = (uint32_t)gpu_rand(g, g->o->hostile ? 255 : 4), .target = 3 });
 	} else if (what < 14) {
-		feed_called(g->f, *at, end, F_SET, 0xd000, handle, 64, g->correlation);
+		feed_called(g->f, *at, end, F_SET, 0xd000, handle, 64, told);
 		gpu_random_work(g, *at, stream, (struct record_work){
 			.kind = RECORD_WORK_SET, .bytes = 64, .target = 3 });
 	} else if (what == 14 && g->free_at[stream] > *at) {
@@ -225,10 +226,34 @@ static inline void gpu_random_edges(struct gpu_random *g)
 	feed_sidecar(g->f, -1, RECORD_SIDECAR_BEGAN, 0, "");
 }
 
+/* Threads side by side, so that ids rise with time. Returns when the last one is done. */
+static inline int64_t gpu_random_threads(struct gpu_random *g)
+{
+	unsigned calls[64] = { 0 };
+	int64_t at[64] = { 0 };
+	uint32_t pid = g->f->pid, next;
+
+	assert_true(g->o->threads <= 64);
+	for (uint32_t t = 0; t < g->o->threads; t++)
+		at[t] = 1000000 + (int64_t)gpu_rand(g, 5000);
+	for (;;) {
+		next = 0;
+		for (uint32_t t = 1; t < g->o->threads; t++)
+			if (at[t] < at[next])
+				next = t;
+		if (calls[next]++ == g->o->calls) /* and the others are about done */
+			break;
+		g->f->tid = pid + next;
+		gpu_random_call(g, &at[next]);
+	}
+	for (uint32_t t = 0; t < g->o->threads; t++)
+		at[next] = at[t] > at[next] ? at[t] : at[next];
+	return at[next];
+}
+
 static inline void gpu_random_process(struct gpu_random *g)
 {
-	int64_t last = 0;
-	uint32_t pid = g->f->pid;
+	int64_t last;
 
 	for (uint32_t d = 0; d < g->o->devices; d++) {
 		char uuid[32];
@@ -238,14 +263,7 @@ static inline void gpu_random_process(struct gpu_random *g)
 	}
 	memset(g->free_at, 0, sizeof(g->free_at));
 	gpu_random_shapes(g);
-	for (uint32_t t = 0; t < g->o->threads; t++) {
-		int64_t at = 1000000 + (int64_t)gpu_rand(g, 5000);
-
-		g->f->tid = pid + t;
-		for (unsigned i = 0; i < g->o->calls; i++)
-			gpu_random_call(g, &at);
-		last = at > last ? at : last;
-	}
+	last = gpu_random_threads(g);
 	for (unsigned i = 0; i < g->o->streams; i++)
 		last = g->free_at[i] > last ? g->free_at[i] : last;
 	feed_cover(g->f, 500000, last + 1000);

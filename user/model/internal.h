@@ -155,6 +155,7 @@ int builder_sidecar(struct session_builder *b, const struct record_sidecar *r);
 void works_builder_free(struct works_builder *w);
 int builder_streams(struct session_builder *b); /* streams.c: works in their order */
 int builder_covers(struct session_builder *b);	/* covers.c: when the sidecar recorded */
+int builder_join(struct session_builder *b);	/* join.c: works get their calls */
 /* By its mangled name; kernels of one name are one, whoever uses them; names.c. */
 int builder_kernel(struct session_builder *b, const char *name, bool named, uint32_t *out);
 int builder_label(struct session_builder *b, const struct record_label *r); /* labels.c */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of the join share; nobody outside model/ includes this. */
+#ifndef GBPF_MODEL_JOIN_H
+#define GBPF_MODEL_JOIN_H
+
+#include "model/internal.h"
+
+/* Until here the ids of graph launches are wrong after a process' first session with CUPTI. */
+#define CUPTI_GRAPH_IDS 130101
+
+/* A call that may cause works of this id. */
+struct cause {
+	uint32_t process, correlation;
+	int64_t begin;
+	uint32_t call;
+};
+
+/* Of a process. */
+struct joining {
+	uint32_t cupti;	       /* its version, 0: not known */
+	uint32_t notes;	       /* CUPTI's records of calls */
+	uint32_t sessions;     /* windows of the sidecar */
+	int64_t graphs_wrong;  /* from here on the ids of graph launches mean nothing */
+};
+
+struct join {
+	struct session_builder *b;
+	struct session *s;
+	int64_t slack; /* ns that times of the two sides may be apart */
+	struct joining *of; /* as processes */
+	struct cause *causes; /* by process, correlation, begin */
+	size_t causes_count, causes_cap, work_calls_cap;
+};
+
+/* Each returns 0 or -ENOMEM. */
+int join_notes(struct join *j);	 /* join_notes.c: CUPTI's records to calls */
+int join_order(struct join *j);	 /* join_order.c: what has no ids that can be believed, by order */
+int join_finish(struct join *j); /* join_finish.c: works by call, names, counts */
+
+/* Could this call have caused this work? May be asked of any two of one process. */
+bool join_fits(const struct join *j, const struct call *c, const struct work *w);
+
+static inline uint32_t call_process(const struct session *s, const struct call *c)
+{
+	return s->threads[c->thread].process;
+}
+
+#endif

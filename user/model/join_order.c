@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Works whose ids lead to no call: CUPTI up to 12.4 writes no records of launches alone,
+ * and before 13.1 update 1 the ids of graphs are wrong from the second session on.
+ *
+ * In a window of which all records are in, each call wholly inside has caused its works
+ * there. So if there are exactly as many groups of works of one id as calls, group and call
+ * belong together in the order of ids and of time; name, grid, bytes and time must agree.
+ * Where threads called at the same time, and a swap would fit as well, nothing is matched.
+ */
+#include "model/join.h"
+
+#define LONGEST_RUN 64 /* calls that overlap one another */
+#define NEAR 4	       /* calls that may be around the begin of a window */
+
+enum sort { SORT_KERNEL, SORT_GRAPH, SORT_COPY, SORTS, SORT_NONE = SORTS };
+
+struct caller {
+	int64_t begin, end;
+	uint32_t call;
+};
+
+/* Works of one id (graphs: of one launch), the first to begin first. */
+struct bunch {
+	uint32_t key, work, count;
+	int64_t begin;
+};
+
+struct ordering {
+	struct join *j;
+	const struct session_cover *cover;
+	const bool *outer; /* of calls: another call that causes work is inside */
+	struct caller *callers;
+	uint32_t *works; /* of the sort at hand, by key and begin */
+	struct bunch *bunches;
+	size_t callers_count, callers_cap, edges, works_count, works_cap, bunches_count,
+		bunches_cap;
+};
+
+static enum sort call_sort(const struct session *s, const struct call *c)
+{
+	uint8_t sorts = s->apis[c->api].sorts;
+
+	if (c->flags & (CALL_ERROR | CALL_POLL))
+		return SORT_NONE;
+	if (sorts & API_IS_KERNEL_LAUNCH)
+		return SORT_KERNEL;
+	if (sorts & API_IS_GRAPH_LAUNCH)
+		return SORT_GRAPH;
+	return sorts & API_IS_COPY ? SORT_COPY : SORT_NONE;
+}
+
+static enum sort work_sort(const struct work *w)
+{
+	if (w->graph)
+		return SORT_GRAPH;
+	return w->kind == RECORD_WORK_KERNEL ? SORT_KERNEL : SORT_COPY;
+}
+
+static int mark_outer(const struct session *s, bool **out)
+{
+	bool *outer = calloc(s->calls_count + 1, sizeof(*outer));
+
+	*out = outer;
+	for (size_t i = s->calls_count; outer && i-- > 0;)
+		if ((outer[i] || call_sort(s, &s->calls[i]) != SORT_NONE) &&
+		    s->calls[i].parent < i)
+			outer[s->calls[i].parent] = true;
+	return outer ? 0 : -ENOMEM;
+}
+
+static int caller_order(const void *pa, const void *pb)
+{
+	const struct caller *a = pa, *b = pb;
+
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return a->call < b->call ? -1 : a->call > b->call;
+}
+
+/* A little before the first call of the thread that begins in the window. */
+static uint32_t first_near(const struct session *s, const struct session_thread *t, int64_t begin)
+{
+	uint32_t low = t->first_call, high = t->first_call + t->calls;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (s->calls[middle].begin < begin)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low - t->first_call > NEAR ? low - NEAR : t->first_call;
+}
+
+static int thread_callers(struct ordering *o, const struct session_thread *t, enum sort sort,
+			  bool edges)
+{
+	const struct session *s = o->j->s;
+	const struct session_cover *v = o->cover;
+	uint32_t i = first_near(s, t, v->begin);
+
+	for (; i < t->first_call + t->calls && s->calls[i].begin < v->end; i++) {
+		const struct call *c = &s->calls[i];
+		bool inside = c->begin >= v->begin && c->end <= v->end;
+
+		if (o->outer[i] || call_sort(s, c) != sort || c->end <= v->begin ||
+		    call_duration(c) < 0)
+			continue;
+		o->edges += !inside;
+		if (!inside && !edges)
+			continue;
+		if (GROW(o->callers, o->callers_cap, o->callers_count + 1))
+			return -ENOMEM;
+		o->callers[o->callers_count++] = (struct caller){ c->begin, c->end, i };
+	}
+	return 0;
+}
+
+/* Calls of one sort in the window. Those across its edges come only if asked for. */
+static int find_callers(struct ordering *o, enum sort sort, bool edges)
+{
+	const struct session *s = o->j->s;
+	int err = 0;
+
+	o->callers_count = o->edges = 0;
+	for (size_t t = 0; t < s->threads_count && !err; t++)
+		if (s->threads[t].process == o->cover->process)
+			err = thread_callers(o, &s->threads[t], sort, edges);
+	if (!err && o->callers_count)
+		qsort(o->callers, o->callers_count, sizeof(*o->callers), caller_order);
+	return err;
+}
+
+static int by_id(const void *pa, const void *pb, void *ctx)
+{
+	const struct work *works = ctx;
+	const struct work *a = &works[*(const uint32_t *)pa], *b = &works[*(const uint32_t *)pb];
+
+	if (a->correlation != b->correlation)
+		return a->correlation < b->correlation ? -1 : 1;
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+static int stream_works(struct ordering *o, const struct session_stream *st, enum sort sort)
+{
+	const struct session *s = o->j->s;
+	uint32_t low = st->first_work, high = st->first_work + st->works, end = high;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (s->works[middle].begin < o->cover->begin)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < end && s->works[low].begin < o->cover->end; low++) {
+		if (work_sort(&s->works[low]) != sort || s->works[low].call != CALL_NONE)
+			continue;
+		if (GROW(o->works, o->works_cap, o->works_count + 1))
+			return -ENOMEM;
+		o->works[o->works_count++] = low;
+	}
+	return 0;
+}
+
+static int find_works(struct ordering *o, enum sort sort)
+{
+	const struct session *s = o->j->s;
+	int err = 0;
+
+	o->works_count = 0;
+	for (size_t i = 0; i < s->streams_count && !err; i++)
+		if (s->streams[i].process == o->cover->process)
+			err = stream_works(o, &s->streams[i], sort);
+	if (!err && o->works_count)
+		qsort_r(o->works, o->works_count, sizeof(*o->works), by_id, s->works);
+	return err;
+}
+
+static int bunch_works(struct ordering *o)
+{
+	const struct session *s = o->j->s;
+	int err = 0;
+
+	o->bunches_count = 0;
+	for (size_t i = 0; i < o->works_count && !err; i++) {
+		const struct work *w = &s->works[o->works[i]];
+		struct bunch *last = o->bunches_count ? &o->bunches[o->bunches_count - 1] : NULL;
+
+		if (last && last->key == w->correlation) {
+			last->count++;
+			continue;
+		}
+		err = GROW(o->bunches, o->bunches_cap, o->bunches_count + 1);
+		if (!err)
+			o->bunches[o->bunches_count++] = (struct bunch){
+				w->correlation, (uint32_t)i, 1, w->begin };
+	}
+	return err;
+}
+
+static bool same_kernel(const struct session *s, const struct call *c, const struct work *w)
+{
+	if (c->kernel == NO_INDEX || w->kernel == NO_INDEX || c->kernel == w->kernel)
+		return true;
+	return !s->kernels[c->kernel].named || !s->kernels[w->kernel].named;
+}
+
+static bool fits(const struct ordering *o, const struct caller *a, const struct bunch *b)
+{
+	const struct session *s = o->j->s;
+	const struct call *c = &s->calls[a->call];
+
+	if (b->begin < a->begin - o->j->slack)
+		return false;
+	for (uint32_t i = 0; i < b->count; i++) {
+		const struct work *w = &s->works[o->works[b->work + i]];
+
+		if (!join_fits(o->j, c, w) || (!w->graph && !same_kernel(s, c, w)))
+			return false;
+		if (w->kind != RECORD_WORK_KERNEL && c->flags & CALL_ARGS_CALL && !w->graph &&
+		    s->transfers[c->args].bytes && s->transfers[c->args].bytes != w->bytes)
+			return false;
+	}
+	return true;
+}
+
+static void take(const struct ordering *o, const struct caller *a, const struct bunch *b)
+{
+	for (uint32_t i = 0; i < b->count; i++)
+		o->j->s->works[o->works[b->work + i]].call = a->call;
+}
+
+/* Calls [from, to) overlap one another: only one order may fit. */
+static bool run_is_clear(const struct ordering *o, size_t from, size_t to)
+{
+	if (to - from > LONGEST_RUN)
+		return false;
+	for (size_t i = from; i < to; i++)
+		for (size_t k = from; k < to; k++)
+			if (fits(o, &o->callers[i], &o->bunches[k]) != (i == k))
+				return false;
+	return true;
+}
+
+static size_t run_end(const struct ordering *o, size_t from)
+{
+	int64_t end = o->callers[from].end;
+	size_t to = from + 1;
+
+	for (; to < o->callers_count && o->callers[to].begin < end; to++)
+		if (o->callers[to].end > end)
+			end = o->callers[to].end;
+	return to;
+}
+
+/* Matches in order if all calls that were alone agree; false: nothing was done. */
+static bool match_in_order(const struct ordering *o)
+{
+	size_t end;
+
+	if (o->callers_count != o->bunches_count)
+		return false;
+	for (size_t i = 0; i < o->callers_count; i = end) {
+		end = run_end(o, i);
+		if (end == i + 1 && !fits(o, &o->callers[i], &o->bunches[i]))
+			return false;
+	}
+	for (size_t i = 0; i < o->callers_count; i = end) {
+		end = run_end(o, i);
+		for (size_t k = i; k < end && (end == i + 1 || run_is_clear(o, i, end)); k++)
+			take(o, &o->callers[k], &o->bunches[k]);
+	}
+	return true;
+}
+
+/* Calls across the edges of the window were recorded all or not at all, or it stays open. */
+static int match_sort(struct ordering *o, enum sort sort)
+{
+	int err = find_works(o, sort);
+
+	if (!err)
+		err = bunch_works(o);
+	for (int edges = 0; edges < 2 && !err; edges++) {
+		err = find_callers(o, sort, edges);
+		if (err || !o->bunches_count || match_in_order(o))
+			break;
+		if (!o->edges)
+			break;
+	}
+	return err;
+}
+
+/* ---- graphs without ids: by how often each node ran ---- */
+
+static int by_node(const void *pa, const void *pb, void *ctx)
+{
+	const struct work *works = ctx;
+	const struct work *a = &works[*(const uint32_t *)pa], *b = &works[*(const uint32_t *)pb];
+
+	if (a->graph != b->graph)
+		return a->graph < b->graph ? -1 : 1;
+	if (a->graph_node != b->graph_node)
+		return a->graph_node < b->graph_node ? -1 : 1;
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+/* Is each run of equal nodes as long as there are launches, and after its launch? */
+static bool nodes_fit(const struct ordering *o)
+{
+	const struct session *s = o->j->s;
+	size_t launches = o->callers_count;
+
+	if (!launches || o->works_count % launches)
+		return false;
+	for (size_t i = 0; i < o->works_count; i++) {
+		const struct work *w = &s->works[o->works[i]];
+		const struct work *first = &s->works[o->works[i - i % launches]];
+
+		if (!w->graph_node || w->graph_node != first->graph_node ||
+		    w->graph != s->works[o->works[0]].graph ||
+		    w->begin < o->callers[i % launches].begin - o->j->slack)
+			return false;
+	}
+	for (size_t i = launches; i < o->works_count; i += launches)
+		if (s->works[o->works[i]].graph_node == s->works[o->works[i - 1]].graph_node)
+			return false;
+	return true;
+}
+
+/* One graph, launched by one call after another. */
+static bool launches_are_alike(const struct ordering *o)
+{
+	const struct session *s = o->j->s;
+
+	for (size_t i = 0; i < o->callers_count; i++) {
+		const struct call *c = &s->calls[o->callers[i].call];
+		const struct call *first = &s->calls[o->callers[0].call];
+
+		if (!(c->flags & CALL_ARGS_CALL) || run_end(o, i) != i + 1 ||
+		    s->transfers[c->args].object != s->transfers[first->args].object)
+			return false;
+	}
+	return true;
+}
+
+/* Where only one graph was launched: its n-th launch ran each node for the n-th time. */
+static int match_nodes(struct ordering *o)
+{
+	struct session *s = o->j->s;
+	int err = find_works(o, SORT_GRAPH);
+
+	if (!err)
+		err = find_callers(o, SORT_GRAPH, false);
+	if (err || !o->works_count || o->edges)
+		return err;
+	qsort_r(o->works, o->works_count, sizeof(*o->works), by_node, s->works);
+	if (!launches_are_alike(o) || !nodes_fit(o))
+		return 0;
+	for (size_t i = 0; i < o->works_count; i++)
+		s->works[o->works[i]].call = o->callers[i % o->callers_count].call;
+	return 0;
+}
+
+static int order_cover(struct ordering *o)
+{
+	const struct joining *of = &o->j->of[o->cover->process];
+	bool wrong = o->cover->begin >= of->graphs_wrong;
+	int err = 0;
+
+	if (wrong)
+		err = match_nodes(o);
+	for (unsigned sort = 0; sort < SORTS && !err && !of->notes; sort++)
+		if (sort != SORT_GRAPH || !wrong)
+			err = match_sort(o, (enum sort)sort);
+	return err;
+}
+
+int join_order(struct join *j)
+{
+	const struct session *s = j->s;
+	struct ordering o = { .j = j };
+	bool *outer = NULL;
+	int err = 0;
+
+	for (size_t i = 0; i < s->covers_count && !err; i++) {
+		const struct joining *of = &j->of[s->covers[i].process];
+
+		o.cover = &s->covers[i];
+		if (!o.cover->whole || (of->notes && o.cover->begin < of->graphs_wrong))
+			continue;
+		if (!outer)
+			err = mark_outer(s, &outer);
+		o.outer = outer;
+		if (!err)
+			err = order_cover(&o);
+	}
+	free(outer);
+	free(o.callers);
+	free(o.works);
+	free(o.bunches);
+	return err;
+}
