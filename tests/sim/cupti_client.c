@@ -51,6 +51,7 @@ _Static_assert(sizeof(cupti) == FUNCTIONS * sizeof(void *), "a name for each");
 static struct {
 	FILE *out;
 	pthread_mutex_t lock;
+	pthread_mutex_t turn; /* of beginning and ending sessions */
 	size_t buffer_size, max_records;
 	unsigned refuse; /* of the requests for a buffer every Nth, 0: none */
 	unsigned session, requests, outstanding;
@@ -58,7 +59,7 @@ static struct {
 	bool all;
 	unsigned flush;
 	uint32_t version;
-} client = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} client = { .lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_MUTEX_INITIALIZER };
 
 static const uint32_t kinds[] = { CUPTI_CONCURRENT_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET };
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -136,7 +137,7 @@ static void tell_copy(const struct cupti_copy *c)
 	where("copy", c->device, c->context, c->stream, c->correlation, c->graph, c->graph_node);
 	fprintf(client.out, "\"bytes\": %llu, \"copy\": %u, \"from\": %u, \"to\": %u, ",
 		(unsigned long long)c->bytes, c->copy, c->from, c->to);
-	fprintf(client.out, "\"async\": %u, ", c->flags & CUPTI_FLAG_ASYNC);
+	fprintf(client.out, "\"async\": %d, ", c->flags & CUPTI_FLAG_ASYNC);
 	when(c->start, c->end);
 }
 
@@ -145,7 +146,7 @@ static void tell_set(const struct cupti_set *s)
 	where("set", s->device, s->context, s->stream, s->correlation, s->graph, s->graph_node);
 	fprintf(client.out, "\"bytes\": %llu, \"value\": %u, \"to\": %u, ",
 		(unsigned long long)s->bytes, s->value, s->memory);
-	fprintf(client.out, "\"async\": %u, ", s->flags & CUPTI_FLAG_ASYNC);
+	fprintf(client.out, "\"async\": %d, ", s->flags & CUPTI_FLAG_ASYNC);
 	when(s->start, s->end);
 }
 
@@ -241,9 +242,11 @@ static void *alternate(void *user)
 {
 	for (;;) {
 		usleep((useconds_t)client.on_ms * 1000);
+		pthread_mutex_lock(&client.turn);
 		end_session();
 		usleep((useconds_t)client.off_ms * 1000);
 		begin_session();
+		pthread_mutex_unlock(&client.turn);
 	}
 	return NULL;
 }
@@ -269,8 +272,11 @@ static void tell_clock(void)
 /* A job that ends with exit() comes here. */
 static void at_exit(void)
 {
-	if (option("stay", 0))
+	if (option("stay", 0)) {
+		fflush(client.out);
 		return;
+	}
+	pthread_mutex_lock(&client.turn);
 	pthread_mutex_lock(&client.lock);
 	tell_clock();
 	pthread_mutex_unlock(&client.lock);
@@ -316,6 +322,7 @@ EXPORT int InitializeInjection(void)
 	if (!client.out || !load())
 		return 0;
 	settings();
+	usleep((useconds_t)option("wait", 0) * 1000);
 	setvbuf(client.out, NULL, _IOFBF, 1 << 20);
 	cupti.cuptiGetVersion(&client.version);
 	report("version", (int)client.version);
@@ -326,6 +333,11 @@ EXPORT int InitializeInjection(void)
 	if (option("system", 0))
 		cupti.cuptiSetThreadIdType(CUPTI_THREAD_SYSTEM);
 	tell_clock();
+	if (option("disable", 0)) {
+		report("disabled", cupti.cuptiActivityDisable(CUPTI_CONCURRENT_KERNEL));
+		fflush(client.out);
+		return 1;
+	}
 	begin_session();
 	if (option("twice", 0))
 		report("clock", cupti.cuptiActivityRegisterTimestampCallback(now));

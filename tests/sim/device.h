@@ -15,6 +15,7 @@
 #include "simcuda.h"
 #include "work.h"
 
+
 #define SIM_DEVICES 8
 #define SIM_DEPTH_MAX 1021
 #define SIM_STREAMS 1024

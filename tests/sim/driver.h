@@ -16,6 +16,7 @@ CUresult cuDriverGetVersion(int *version);
 CUresult cuDeviceGet(CUdevice *device, int ordinal);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuCtxSetCurrent(CUcontext ctx);
 CUresult cuCtxGetDevice(CUdevice *device);
 CUresult cuCtxSynchronize(void);

@@ -101,7 +101,8 @@ SIM_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph grap
 }
 
 /* Node after node, or all at once; of all of them the stream remembers only the end. */
-static void tell_nodes(const struct sim_graph *e, struct sim_stream *s, const struct truth_work *all)
+static void tell_nodes(const struct sim_graph *e, struct sim_stream *s,
+		       const struct truth_work *all)
 {
 	int64_t begin = all->begin;
 

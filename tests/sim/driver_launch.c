@@ -99,13 +99,13 @@ SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 	{                                                                                          \
 		const bool per_thread = false;                                                     \
 		SIM_CALL();                                                                      \
-		SIM_RETURN((__VA_ARGS__));                                                           \
+		SIM_RETURN((__VA_ARGS__));                                                         \
 	}                                                                                          \
 	SIM_EXPORT CUresult name##_ptsz params                                                     \
 	{                                                                                          \
 		const bool per_thread = true;                                                      \
 		SIM_CALL();                                                                      \
-		SIM_RETURN((__VA_ARGS__));                                                           \
+		SIM_RETURN((__VA_ARGS__));                                                         \
 	}
 
 static CUresult wait_end(int64_t end)

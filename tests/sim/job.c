@@ -20,7 +20,7 @@ static double seconds(void)
 
 static int alloc_driver(struct worker *w)
 {
-	int ret = D(w, cuCtxSetCurrent, (w->job->ctx), .pointer = U(w->job->ctx));
+	int ret = D(w, cuCtxSetCurrent, (w->ctx), .pointer = U(w->ctx));
 
 	if (!w->job->opt.per_thread)
 		ret |= D_OUT(w, cuStreamCreate, (&w->stream, 1), &w->stream);
@@ -106,6 +106,7 @@ void worker_end(struct worker *w)
 		worker_check(w, D(w, cuModuleUnload, (w->slow), .pointer = U(w->slow)));
 	if (w->graph)
 		op_graph_destroy(w);
+	gpu_free(w);
 	if (w->comm)
 		worker_check(w, N(w, ncclCommDestroy, (w->comm), .pointer = U(w->comm)));
 	if (w->job->opt.runtime)
@@ -166,7 +167,9 @@ uint64_t job_run_threads(struct job *job, const struct job_pattern *p, bool *ok)
 	if (!threads)
 		abort();
 	for (unsigned i = 0; i < n; i++)
-		threads[i] = (struct thread){ .worker = { .job = job, .index = i }, .pattern = p };
+		threads[i] = (struct thread){ .worker = { .job = job, .index = i,
+							  .ctx = job->ctx[i % job->opt.devices] },
+					      .pattern = p };
 	for (unsigned i = 1; i < n; i++)
 		if (pthread_create(&threads[i].id, NULL, thread_main, &threads[i]))
 			abort();
@@ -280,7 +283,10 @@ int main(int argc, char **argv)
 	if (job_load(&job))
 		return 1;
 	job_wait_start(o);
+	if (job_profiler_begin(&job))
+		return 1;
 	err = run(&job, job_pattern_find(o->pattern));
+	job_profiler_end();
 	truth_close();
 	if (!child)
 		err |= wait_children(o->children);

@@ -17,6 +17,7 @@
 struct job_knobs {
 	double rate, sync_every, launches, gap_us, period_us, random, jump_after;
 	double work_us, wait_us, size, keep_every, timeline, bin_us;
+	double profiler_start, profiler_stop;
 };
 
 struct job_options {
@@ -27,6 +28,9 @@ struct job_options {
 	struct truth_room room;
 	struct job_knobs knobs;
 	const char *what; /* of pattern waits */
+	const char *profiler, *cupti;
+	int64_t latency_ns;
+	unsigned devices;
 	double duration, start_delay, late;
 	int64_t kernel_ns, dispatch_ns, cold_ns, cpu_ns, name_offset;
 	const char *wait_mode;
@@ -39,7 +43,7 @@ struct job {
 	struct runtime_table rt;
 	struct nccl_table nccl;
 	void *libcuda;
-	CUcontext ctx;
+	CUcontext ctx[SIM_DEVICES]; /* by device */
 	CUmodule module;
 	CUlibrary library;
 	CUfunction func[JOB_KERNELS]; /* some a CUfunction, some a CUkernel */
@@ -47,6 +51,7 @@ struct job {
 	atomic_bool jumped; /* pattern idle-jump */
 };
 
+struct gpu;
 struct helper; /* the other thread of pattern waits */
 
 struct worker {
@@ -69,6 +74,8 @@ struct worker {
 	struct helper *helper;
 	CUmodule slow; /* pattern longsync */
 	CUfunction slow_kernel;
+	CUcontext ctx;
+	struct gpu *gpu; /* patterns of job_gpu.c */
 };
 
 struct job_pattern {
@@ -88,6 +95,13 @@ const struct job_pattern *job_pattern_find(const char *name);
 int job_load(struct job *job);	/* opens the libraries */
 int job_begin(struct job *job); /* context, module, functions */
 void job_wait_start(const struct job_options *o);
+/* The library of that name or path, mapped; NULL and a message if there is none. */
+void *job_open_library(const struct job_options *o, const char *name);
+
+/* job_profiler.c */
+bool job_profiler_known(const char *how);
+int job_profiler_begin(struct job *job); /* opens CUPTI if there is to be a profiler */
+void job_profiler_end(void);
 
 /* job_knobs.c */
 #define JOB_KNOB 1000 /* the first one's value for getopt_long */
@@ -155,6 +169,13 @@ void step_longsync(struct worker *w);
 void step_many(struct worker *w);
 void step_leak(struct worker *w);
 void step_waits(struct worker *w);
+void step_streams(struct worker *w);
+void step_overlap(struct worker *w);
+void step_mix(struct worker *w);
+void step_matmul64(struct worker *w);
+void step_matmul4096(struct worker *w);
+void step_pageable(struct worker *w);
+void gpu_free(struct worker *w); /* what these keep */
 void helper_free(struct helper *h); /* ends its thread; NULL is accepted */
 int job_what(const char *name);	    /* is that a wait that step_waits knows? */
 /* job_rates.c: asleep, then spinning, until ns of CLOCK_MONOTONIC or the job is to stop. */
@@ -164,6 +185,9 @@ void whole_opencall(struct job *job);
 void whole_fork(struct job *job);
 void whole_exec(struct job *job);
 void whole_churn(struct job *job);
+void whole_forks(struct job *job);
+void whole_reset(struct job *job);
+void whole_midexit(struct job *job);
 
 #define U(x) ((uintptr_t)(x))
 #define D(w, name, actual, ...)                                                                    \

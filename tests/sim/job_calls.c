@@ -119,7 +119,7 @@ void op_stream_sync(struct worker *w)
 void op_device_sync(struct worker *w)
 {
 	worker_check(w, EITHER(D(w, cuCtxSynchronize, (), 0),
-			       D(w, cuCtxSynchronize_v2, (w->job->ctx), .pointer = U(w->job->ctx)),
+			       D(w, cuCtxSynchronize_v2, (w->ctx), .pointer = U(w->ctx)),
 			       R(w, cudaDeviceSynchronize, (), 0),
 			       R(w, cudaDeviceSynchronize, (), 0)));
 }

@@ -10,7 +10,7 @@
 
 static void plain_driver(struct worker *w, size_t n)
 {
-	void *ctx = w->job->ctx;
+	void *ctx = w->ctx;
 
 	CHECK(D(w, cuMemcpyHtoD_v2, (w->dev, w->host, n), TO_DEV, .bytes = n));
 	CHECK(D(w, cuMemcpyDtoH_v2, (w->host, w->dev, n), TO_HOST, .bytes = n));

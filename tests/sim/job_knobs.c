@@ -27,6 +27,8 @@ static const struct knob knobs[] = {
 	{ "keep-every", KNOB(keep_every), 10, "of so many allocations one is never freed" },
 	{ "timeline", KNOB(timeline), 0, "seconds of time whose calls are counted by time" },
 	{ "timeline-bin-us", KNOB(bin_us), 1000, "in bins of that" },
+	{ "profiler-start", KNOB(profiler_start), 0, "seconds from the first call on" },
+	{ "profiler-stop", KNOB(profiler_stop), 1e6, "seconds; it ends with the job in any case" },
 };
 
 #define KNOBS (sizeof(knobs) / sizeof(*knobs))

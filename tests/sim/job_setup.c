@@ -97,6 +97,10 @@ static const struct option options[] = {
 	{ "name-offset", required_argument, NULL, 'O' },
 	{ "seed", required_argument, NULL, 'S' },
 	{ "what", required_argument, NULL, 'W' },
+	{ "profiler", required_argument, NULL, 'R' },
+	{ "cupti", required_argument, NULL, 'I' },
+	{ "latency-ns", required_argument, NULL, 'Y' },
+	{ "devices", required_argument, NULL, 'G' },
 	{ "help", no_argument, NULL, 'h' },
 };
 
@@ -128,7 +132,11 @@ static void help(void)
 	     "  --name-offset N     where in the handle it is (default 8)\n"
 	     "  --seed N            enters the output\n"
 	     "  --quiet             prints nothing but errors\n"
-	     "  --what sleep|pipe|poll|disk|lock|running|runnable  how pattern waits does");
+	     "  --what sleep|pipe|poll|disk|lock|running|runnable  how pattern waits does\n"
+	     "  --latency-ns N      from a call to the earliest begin of its work (default 0)\n"
+	     "  --devices N         thread i uses device i modulo N (default 1)\n"
+	     "  --profiler none|idle|slot|old|new  another client of CUPTI (default none)\n"
+	     "  --cupti NAME        its library: in the stand-ins' directory, or a path");
 	job_knobs_help();
 	puts("\n"
 	     "Prints \"ready PID\" before waiting or calling anything, and at the end\n"
@@ -163,6 +171,8 @@ static bool parse_number(struct job_options *o, int c, const char *text)
 	case 'U': o->cpu_ns = (int64_t)number; return true;
 	case 'O': o->name_offset = (int64_t)number; return true;
 	case 'S': o->seed = (uint64_t)number; return true;
+	case 'Y': o->latency_ns = (int64_t)number; return true;
+	case 'G': o->devices = (unsigned)number; return true;
 	}
 	return job_knobs_set(&o->knobs, c, number);
 }
@@ -179,6 +189,8 @@ static bool parse_word(struct job_options *o, int c, const char *text)
 	case 'F': o->fail = text; return true;
 	case 'N': o->name_mode = text; return true;
 	case 'W': o->what = text; return true;
+	case 'R': o->profiler = text; return true;
+	case 'I': o->cupti = text; return true;
 	case 'P': o->per_thread = true; return true;
 	case 'u': o->wait_usr1 = true; return true;
 	case 'H': o->hold = true; return true;
@@ -199,8 +211,12 @@ static int parse_check(const struct job_options *o, int argc, char **argv)
 		return usage("a pattern for --api driver", o->pattern);
 	if (o->threads < 1 || o->threads > 1000)
 		return usage("threads", "1 to 1000");
+	if (o->devices < 1 || o->devices > 8 || (o->runtime && o->devices > 1))
+		return usage("devices", "1 to 8; with --api driver");
 	if (!job_what(o->what))
 		return usage("no such wait", o->what);
+	if (!job_profiler_known(o->profiler))
+		return usage("no such profiler", o->profiler);
 	if (o->knobs.bin_us < 1 || o->knobs.timeline < 0 || o->knobs.timeline > 3600)
 		return usage("timeline", "0 to 3600 s, bins of 1 us at least");
 	return 0;
@@ -224,7 +240,8 @@ int job_parse(struct job_options *o, int argc, char **argv)
 	*o = (struct job_options){ .pattern = "train", .threads = 1, .parallel = 2,
 				   .room = { .bytes = 2048ull << 20 }, .duration = -1,
 				   .kernel_ns = -1, .cpu_ns = -1, .name_offset = -1,
-				   .what = "sleep", .argv = argv };
+				   .what = "sleep", .profiler = "none",
+				   .cupti = "libcupti.so.13", .devices = 1, .argv = argv };
 	job_knobs_default(&o->knobs);
 	while ((c = getopt_long(argc, argv, "", all, NULL)) != -1) {
 		if (c == 'h') {
@@ -266,6 +283,8 @@ static void set_environment(const struct job_options *o)
 	set_number("SIMCUDA_DISPATCH_NS", o->dispatch_ns, 0);
 	set_number("SIMCUDA_COLD_NS", o->cold_ns, 0);
 	set_number("SIMCUDA_NAME_OFFSET", o->name_offset, -1);
+	set_number("SIMCUDA_LATENCY_NS", o->latency_ns, 0);
+	set_number("SIMCUDA_DEVICES", o->devices, 1);
 	if (o->wait_mode)
 		setenv("SIMCUDA_WAIT", o->wait_mode, 1);
 	if (o->fail)
@@ -274,14 +293,16 @@ static void set_environment(const struct job_options *o)
 		setenv("SIMCUDA_NAME", o->name_mode, 1);
 }
 
-static void *open_library(const struct job_options *o, const char *name)
+void *job_open_library(const struct job_options *o, const char *name)
 {
 	char path[PATH_MAX], self[PATH_MAX / 2] = "";
 	void *handle;
 
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) > 0 && strrchr(self, '/'))
 		*strrchr(self, '/') = '\0';
-	if (o->lib)
+	if (strchr(name, '/'))
+		snprintf(path, sizeof(path), "%s", name);
+	else if (o->lib)
 		snprintf(path, sizeof(path), "%s/%s", o->lib, name);
 	else
 		snprintf(path, sizeof(path), "%s/lib/%s", self, name);
@@ -317,7 +338,7 @@ static int load_runtime(struct job *job)
 	simTruthAttach(truth_self, truth_name);
 	return 0;
 #else
-	void *handle = open_library(&job->opt, "libcudart.so.13");
+	void *handle = job_open_library(&job->opt, "libcudart.so.13");
 
 	if (!handle || table_runtime(&job->rt, handle))
 		return -1;
@@ -331,7 +352,7 @@ int job_load(struct job *job)
 	void *handle;
 
 	set_environment(&job->opt);
-	job->libcuda = open_library(&job->opt, "libcuda.so.1");
+	job->libcuda = job_open_library(&job->opt, "libcuda.so.1");
 	if (!job->libcuda || table_driver(&job->drv, job->libcuda))
 		return -1;
 	attach_works(job->libcuda);
@@ -339,7 +360,7 @@ int job_load(struct job *job)
 		return -1;
 	if (strcmp(job->opt.pattern, "nccl") != 0)
 		return 0;
-	handle = open_library(&job->opt, "libnccl.so.2");
+	handle = job_open_library(&job->opt, "libnccl.so.2");
 	if (!handle || table_nccl(&job->nccl, handle))
 		return -1;
 	attach_truth(handle);
@@ -399,8 +420,9 @@ int job_begin(struct job *job)
 	if (job->opt.runtime)
 		return register_kernels(job);
 	err = D(w, cuInit, (0), 0);
-	err |= D_OUT(w, cuDevicePrimaryCtxRetain, (&job->ctx, 0), &job->ctx);
-	err |= D(w, cuCtxSetCurrent, (job->ctx), .pointer = U(job->ctx));
+	for (int i = 0; i < (int)job->opt.devices; i++)
+		err |= D_OUT(w, cuDevicePrimaryCtxRetain, (&job->ctx[i], i), &job->ctx[i]);
+	err |= D(w, cuCtxSetCurrent, (job->ctx[0]), .pointer = U(job->ctx[0]));
 	return err ? err : load_kernels(job);
 }
 

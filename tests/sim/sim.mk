@@ -13,7 +13,7 @@ SIM_NAMES_libcuda.so.1 := libcuda-580.159.04
 SIM_NAMES_libcudart.so.13 := libcudart-13.0
 SIM_NAMES_libnccl.so.2 := libnccl-2.28.9
 SIM_JOB := truth truth_line job job_setup job_knobs job_calls job_copies job_patterns job_rates \
-	job_waits job_special job_process
+	job_waits job_special job_process job_profiler job_gpu
 
 # A frame pointer that nothing postpones makes every function that calls another
 # or uses its stack start with push %rbp, and the sources see to it that each

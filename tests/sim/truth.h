@@ -88,7 +88,8 @@ _Static_assert(sizeof(struct truth_totals) <= TRUTH_CHUNK, "one chunk a thread")
 /* What a thread did for a while because its job is made so, not as it was found out. */
 #define TRUTH_WHATS(W)                                                                             \
 	W(RUNNING, "running") W(RUNNABLE, "runnable") W(LOCK, "lock") W(PIPE, "pipe")              \
-	W(DISK, "disk") W(SLEEP, "sleep") W(STEP, "step") W(MARK, "mark")
+	W(DISK, "disk") W(SLEEP, "sleep") W(STEP, "step") W(MARK, "mark")                          \
+	W(PROFILED, "profiled") W(PROFILING, "profiling") W(REFUSED, "refused")
 
 #define TRUTH_WHAT_ID(id, name) TRUTH_WHAT_##id,
 enum truth_what { TRUTH_WHAT_NONE, TRUTH_WHATS(TRUTH_WHAT_ID) };

@@ -21,7 +21,8 @@ CHUNK_HEAD = struct.Struct("<IIII")
 CALL = struct.Struct("<qqIHHiI5Q3I3IIIII")
 TOTAL = struct.Struct("<QQQQ")
 NOTE = struct.Struct("<qqII")
-WHATS = ("", "running", "runnable", "lock", "pipe", "disk", "sleep", "step", "mark")
+WHATS = ("", "running", "runnable", "lock", "pipe", "disk", "sleep", "step", "mark",
+         "profiled", "profiling", "refused")
 WORK = struct.Struct("<qqqQQQ8I3I3II4BII")
 WORK_KINDS = ("", "kernel", "copy", "set")
 UNLINED_AT = CHUNK - 12  # in the header, and after it what was not kept of the GPU's work

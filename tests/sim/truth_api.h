@@ -5,7 +5,8 @@
 
 #define TRUTH_DRIVER(D)                                                                            \
 	D(cuInit) D(cuDriverGetVersion) D(cuDeviceGet) D(cuDevicePrimaryCtxRetain)                 \
-	D(cuDevicePrimaryCtxRelease_v2) D(cuCtxSetCurrent) D(cuCtxGetDevice) D(cuCtxSynchronize)   \
+	D(cuDevicePrimaryCtxRelease_v2) D(cuDevicePrimaryCtxReset_v2) D(cuCtxSetCurrent)           \
+	D(cuCtxGetDevice) D(cuCtxSynchronize)                                                      \
 	D(cuCtxSynchronize_v2) D(cuModuleLoadData) D(cuModuleUnload) D(cuModuleGetFunction)        \
 	D(cuLibraryLoadData) D(cuLibraryUnload) D(cuLibraryGetKernel) D(cuKernelGetFunction)       \
 	D(cuFuncGetName) D(cuKernelGetName) D(cuFuncGetAttribute)                                  \
