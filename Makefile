@@ -41,7 +41,7 @@ BPF_CFLAGS = -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -
 
 # What the distribution ships as an archive is linked statically, so that one
 # file runs on any node with glibc.
-LDLIBS = -Wl,-Bstatic -lbpf -lelf -lzstd -lz -lcap -lcrypt -lprotobuf-c -lncursesw -ltinfo -lstdc++ -Wl,-Bdynamic -lm -lpthread
+LDLIBS = -Wl,-Bstatic -lbpf -lelf -lzstd -lz -lcap -lcrypt -lprotobuf-c -lsqlite3 -lncursesw -ltinfo -lstdc++ -Wl,-Bdynamic -lm -lpthread
 LDFLAGS += -static-libgcc
 
 ifneq ($(SANITIZE),)

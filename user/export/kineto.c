@@ -110,7 +110,7 @@ static void kineto_free(struct kineto *k)
 	kineto_marks_free(k);
 	free(k->api_cbids);
 	free(k->shape_device);
-	free(k->twice);
+	export_ids_free(&k->ids);
 	free(k->arrows);
 	free(k->buf);
 }
@@ -125,7 +125,7 @@ static int prepare(struct kineto *k, char *why, size_t size)
 		return err;
 	choose_pid(k);
 	choose_clock(k);
-	err = kineto_ids(k);
+	err = export_ids_new(&k->ids, k->s);
 	if (!err)
 		err = kineto_rows(k);
 	return err ? err : kineto_marks(k);

@@ -4,6 +4,7 @@
 #define GBPF_EXPORT_KINETO_H
 
 #include "export/trace.h"
+#include "export/trace_ids.h"
 #include "model/steps.h"
 
 #define KINETO_BUFFER (64 * 1024)
@@ -38,8 +39,7 @@ struct kineto {
 	uint32_t *api_cbids;
 	char **shape_args; /* of kernels, by shape; NULL: not asked for yet */
 	uint32_t *shape_device;
-	uint32_t *twice; /* correlations that several calls have, sorted */
-	size_t twice_count;
+	struct export_ids ids;
 	struct kineto_row *rows; /* threads, then streams */
 	uint32_t *row_of_thread;
 	uint32_t *row_of_stream; /* several streams of a device with one number share it */
@@ -80,12 +80,6 @@ char *kineto_escape(const char *text);
 void put_string(struct kineto *k, const char *text);
 /* What is between two events. */
 void put_event(struct kineto *k);
-
-/* ---- kineto_ids.c ---- */
-int kineto_ids(struct kineto *k);
-/* What a call and its works have in common. Above UINT32_MAX where CUPTI has none for it. */
-uint64_t kineto_call_id(const struct kineto *k, uint32_t call);
-uint64_t kineto_work_id(const struct kineto *k, uint32_t work);
 
 /* ---- kineto_rows.c ---- */
 int kineto_rows(struct kineto *k);

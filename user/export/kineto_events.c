@@ -188,7 +188,7 @@ static void put_arrows(struct kineto *k, int64_t next, bool is_call)
 static void put_call(struct kineto *k, const struct export_item *item)
 {
 	const struct call *c = &k->s->calls[item->index];
-	uint64_t id = kineto_call_id(k, item->index), tid;
+	uint64_t id = export_call_id(&k->ids, item->index), tid;
 	struct kineto_row *row = kineto_row_of_call(k, c);
 	int64_t earliest;
 

@@ -179,7 +179,7 @@ void kineto_work(struct kineto *k, uint32_t work)
 {
 	const struct work *w = &k->s->works[work];
 	uint32_t cause = export_cause(k->s, k->o, work);
-	uint64_t id = kineto_work_id(k, work), tid;
+	uint64_t id = export_work_id(&k->ids, work), tid;
 	struct kineto_row *row = kineto_row_of_work(k, w);
 
 	tid = kineto_place(k, row, w->begin, w->end);

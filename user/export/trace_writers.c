@@ -8,6 +8,7 @@
 static const struct export_writer *const writers[] = {
 	&export_perfetto,
 	&export_kineto,
+	&export_sqlite,
 	&export_csv,
 	NULL,
 };
