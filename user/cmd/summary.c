@@ -90,6 +90,27 @@ void detach(struct tracer *t, bool quiet)
 	tracer_free(t);
 }
 
+static void gpu_time_print(const struct tracer_stats *stats)
+{
+	const struct gpu_time_stats *g = &stats->gpu_time;
+	char works[32], lost[32], error[32], stopped[32];
+
+	if (!stats->gpu_time_asked)
+		return;
+	printf("GPU time           %u process%s, %s kernels, copies and sets, %s lost",
+	       g->processes, g->processes == 1 ? "" : "es",
+	       text_count(g->works, works, sizeof(works)),
+	       text_count(g->dropped + g->bad, lost, sizeof(lost)));
+	if (g->clock_error)
+		printf(", times within %s", text_duration(g->clock_error, error, sizeof(error)));
+	if (g->stopped_ns)
+		printf(", stopped %s", text_duration(g->stopped_ns, stopped, sizeof(stopped)));
+	if (g->refused)
+		printf("; %u process%s without, or not to the end", g->refused,
+		       g->refused == 1 ? "" : "es");
+	putchar('\n');
+}
+
 static int session_open(struct session **out, const char *path)
 {
 	struct reader *r;
@@ -157,6 +178,7 @@ void summary_print(const char *path, const struct tracer_stats *stats)
 		err_report("%s", *why ? why : strerror(-err));
 	cost_print(s, stats);
 	session_free(s);
+	gpu_time_print(stats);
 	printf("Recording          %s (%s)\n", path,
 	       text_bytes(stats->bytes_written, size, sizeof(size)));
 }

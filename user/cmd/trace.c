@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/gpu_time.h"
 #include "cmd/pid.h"
 #include "cmd/rights.h"
 #include "cmd/summary.h"
@@ -33,6 +34,7 @@ struct options {
 	uint64_t buffer_mib;
 	int rung;
 	bool entry_only;
+	struct gpu_time_wish gpu;
 };
 
 static const char *const rungs[] = {"auto", "session", "multi", "single", NULL};
@@ -77,6 +79,17 @@ static const struct opt opts[] = {
 		 "unwinding ends at it, so that destructors and cleanup handlers of its callers "
 		 "do not run. Where return probes could kill a process, this is chosen by "
 		 "itself."},
+	{.name = "gpu-time", .type = OPT_FLAG, FIELD(gpu.asked),
+	 .help = "Record as well when each kernel, copy and set ran on the GPU. CUPTI tells it, "
+		 "from a small library inside the process: a command loads it by itself, into "
+		 "running processes it is injected. Where another profiler is or may be in the "
+		 "process, it stays away. See docs/gpu-time.md."},
+	{.name = "gpu-window", .type = OPT_DURATION, .arg = "SECONDS", FIELD(gpu.window),
+	 .help = "With --gpu-time: record the GPU for so long in each process, at the most "
+		 "(default 60 seconds)."},
+	{.name = "cupti", .type = OPT_STRING, .arg = "PATH", FIELD(gpu.cupti),
+	 .help = "With --gpu-time: use this libcupti, a path as the process sees it, and not the "
+		 "one that it has loaded or that lies beside its libcudart."},
 	{.name = "rung", .type = OPT_CHOICE, .arg = "RUNG", .choices = rungs, FIELD(rung),
 	 .hidden = true, .help = "Attach in this way only."},
 	{0},
@@ -94,6 +107,7 @@ struct run {
 	struct output *output;
 	struct tracer *tracer;
 	char *command_line;
+	struct gpu_time_setup gpu;
 	int signals; /* signalfd */
 	bool interrupted;
 	struct status_line status;
@@ -155,7 +169,7 @@ static int command_make(struct run *r)
 {
 	if (!r->command)
 		return 0;
-	if (child_start(&r->child, r->command, &r->invoker))
+	if (gpu_time_child_start(&r->gpu, &r->child, r->command, &r->invoker))
 		return fail(r, "cannot start another process");
 	r->pids[r->pids_count++] = (uint32_t)r->child.pid;
 	return 0;
@@ -178,6 +192,7 @@ static int tracer_make(struct run *r)
 		.allow_slow = r->options.allow_slow,
 		.default_selection = !r->options.api,
 		.command_line = r->command_line,
+		.gpu_time = r->options.gpu.asked ? &r->gpu.options : NULL,
 		.tell = on_tell,
 		.tell_ctx = &r->status,
 	};
@@ -377,6 +392,8 @@ static int trace(struct run *r)
 
 	if (!status)
 		status = pids_parse(&r->options.pids, r->pids, PIDS_MAX, &r->pids_count);
+	if (!status)
+		gpu_time_prepare(&r->gpu, &r->options.gpu, duration_of(r), r->command);
 	if (!status && signals_take(r))
 		status = fail(r, "cannot take signals");
 	if (!status)
@@ -396,12 +413,14 @@ static int trace(struct run *r)
 static int run_trace(const struct command *self, int argc, char **argv)
 {
 	struct run r = {
-		.options = {.duration = -1, .output = "trace.gbpf"},
+		.options = {.duration = -1, .output = "trace.gbpf",
+			    .gpu = {.window = GPU_TIME_WINDOW}},
 		.signals = -1,
 	};
 	char why[256];
 	int first, status;
 
+	place_init(&r.gpu.place);
 	r.child.go = r.child.failed = r.child.pidfd = -1;
 	status = opt_parse(self, &r.options, argc, argv, &first);
 	if (status != OPT_OK)
@@ -419,6 +438,7 @@ static int run_trace(const struct command *self, int argc, char **argv)
 	detach(r.tracer, r.options.quiet);
 	output_free(r.output);
 	child_free(&r.child);
+	gpu_time_release(&r.gpu);
 	if (r.signals >= 0)
 		close(r.signals);
 	free(r.command_line);

@@ -206,8 +206,30 @@ int probes_attach(struct probes *p, int fd, const struct probe_site *sites, size
 	return 0;
 }
 
-int probes_attach_entry(struct probes *p, int prog, int fd, const struct probe_site *site,
-			struct probe_link **out)
+static int entries_attach(struct probes *p, int prog, const char *path,
+			  const struct probe_site *sites, size_t count, struct probe_link *l)
+{
+	uint64_t *offsets = calloc(count, 2 * sizeof(*offsets));
+	size_t i;
+	int err = 0;
+
+	if (!offsets)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		offsets[i] = sites[i].offset;
+		offsets[count + i] = sites[i].cookie;
+		if (!err && p->rung == RUNG_SINGLE)
+			err = single_create(p, l, path, &sites[i], prog, false);
+	}
+	if (p->rung != RUNG_SINGLE)
+		err = link_add(l, multi_create(prog, path, offsets, offsets + count, count,
+					       ATTACH_MULTI, 0));
+	free(offsets);
+	return err;
+}
+
+int probes_attach_entries(struct probes *p, int prog, int fd, const struct probe_site *sites,
+			  size_t count, struct probe_link **out)
 {
 	struct probe_link *l = calloc(1, sizeof(*l));
 	char path[40];
@@ -216,17 +238,19 @@ int probes_attach_entry(struct probes *p, int prog, int fd, const struct probe_s
 	if (!l)
 		return -ENOMEM;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (p->rung == RUNG_SINGLE)
-		err = single_create(p, l, path, site, prog, false);
-	else
-		err = link_add(l, multi_create(prog, path, &site->offset, &site->cookie, 1,
-					       ATTACH_MULTI, 0));
+	err = entries_attach(p, prog, path, sites, count, l);
 	if (err) {
 		probe_link_free(l);
 		return err;
 	}
 	*out = l;
 	return 0;
+}
+
+int probes_attach_entry(struct probes *p, int prog, int fd, const struct probe_site *site,
+			struct probe_link **out)
+{
+	return probes_attach_entries(p, prog, fd, site, 1, out);
 }
 
 void probe_link_free(struct probe_link *l)

@@ -51,6 +51,9 @@ int probes_return_fd(const struct probes *p);
  */
 int probes_attach_entry(struct probes *p, int prog, int fd, const struct probe_site *site,
 			struct probe_link **out);
+/* The same of count functions, in one link where the rung has such. */
+int probes_attach_entries(struct probes *p, int prog, int fd, const struct probe_site *sites,
+			  size_t count, struct probe_link **out);
 
 /* No probe is left on calibration's function. */
 void probes_trial_end(struct probes *p);

@@ -177,31 +177,53 @@ static bool segment_convert(const struct clock_segment *s, int64_t stamp, struct
 	return out->ns >= s->begin - s->error && out->ns <= s->end + s->error;
 }
 
+static const struct clock_segment *segment_at(const struct cupti_clock *c, size_t i)
+{
+	return &c->segments[i % CUPTI_CLOCK_SEGMENTS];
+}
+
+/* Of segments first to c->count - 1, in the order of their stamps: the last begun by then. */
+static size_t segment_find(const struct cupti_clock *c, size_t first, int64_t stamp)
+{
+	size_t last = c->count;
+
+	while (last - first > 1) {
+		size_t middle = first + (last - first) / 2;
+
+		if (segment_at(c, middle)->stamp <= stamp)
+			first = middle;
+		else
+			last = middle;
+	}
+	return first;
+}
+
 /*
  * A clock that was set back says the same twice: then all segments that a stamp can belong
  * to count. Where none of those kept has a step, only neighbours can share one.
  */
 int cupti_clock_convert(const struct cupti_clock *c, int64_t stamp, struct clock_time *out)
 {
-	size_t kept = c->count < CUPTI_CLOCK_SEGMENTS ? c->count : CUPTI_CLOCK_SEGMENTS, i;
-	bool all = c->step_last && c->step_last + CUPTI_CLOCK_SEGMENTS >= c->count, found = false;
+	size_t first = c->count < CUPTI_CLOCK_SEGMENTS ? 0 : c->count - CUPTI_CLOCK_SEGMENTS;
+	size_t last = c->count, i;
 	struct clock_time one;
+	bool found = false;
 
-	if (stamp <= 0 || stamp >= STAMP_MAX)
+	if (stamp <= 0 || stamp >= STAMP_MAX || !c->count)
 		return -ERANGE;
-	for (i = 0; i < kept; i++) {
-		const struct clock_segment *s =
-			&c->segments[(c->count - 1 - i) % CUPTI_CLOCK_SEGMENTS];
-
-		if (segment_convert(s, stamp, &one)) {
-			if (found)
-				widen(out, &one);
-			else
-				*out = one;
-			found = true;
-		} else if (found && !all) {
-			break;
-		}
+	if (c->step_last <= first) {
+		i = segment_find(c, first, stamp);
+		last = i + 2 < last ? i + 2 : last;
+		first = i > first ? i - 1 : first;
+	}
+	for (i = first; i < last; i++) {
+		if (!segment_convert(segment_at(c, i), stamp, &one))
+			continue;
+		if (found)
+			widen(out, &one);
+		else
+			*out = one;
+		found = true;
 	}
 	return found && out->error <= CUPTI_CLOCK_ERROR_MAX ? 0 : -ERANGE;
 }

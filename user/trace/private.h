@@ -7,6 +7,7 @@
 #include "probe/hold.h"
 #include "record/writer.h"
 #include "target/target.h"
+#include "trace/gpu_time.h"
 #include "trace/idset.h"
 #include "trace/tracer.h"
 
@@ -65,6 +66,8 @@ struct tracer {
 	uint64_t bytes_written, events_written; /* once the file is closed */
 	int error; /* the first failure of the file */
 	struct gpus_recorder *gpus; /* NULL: the GPUs are not asked */
+	struct gpu_time *gpu_time;  /* NULL: not asked for, or over */
+	struct gpu_time_stats gpu_time_stats; /* when it is over */
 };
 
 int64_t tracer_now(void);
@@ -120,6 +123,17 @@ void gpus_start(struct tracer *t);
 int gpus_tick(struct tracer *t);   /* writes what is new; 0 or -errno of the file */
 int gpus_finish(struct tracer *t); /* the same, once more, and stops */
 void gpus_stop(struct tracer *t);  /* lets go of the driver; may be repeated */
+
+/* gpu_time.c; all but start do nothing where GPU time was not asked for. 0 or -errno. */
+int gpu_time_start(struct tracer *t); /* once probes are in place */
+int gpu_time_step(struct tracer *t);
+int64_t gpu_time_pause(const struct tracer *t); /* ns that a step may wait */
+int gpu_time_process(struct tracer *t, uint32_t pid); /* it calls CUDA */
+void gpu_time_ended(struct tracer *t, uint32_t pid);  /* or became another program */
+void gpu_time_stop(struct tracer *t);	/* asks the sidecars to */
+int gpu_time_finish(struct tracer *t);	/* takes what is left, once they have stopped */
+void gpu_time_free(struct tracer *t);	/* idempotent */
+void gpu_time_stats(const struct tracer *t, struct gpu_time_stats *out);
 
 /* meta.c */
 int meta_begin(struct tracer *t);

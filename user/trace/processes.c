@@ -200,6 +200,8 @@ int processes_event(struct tracer *t, const struct gbpf_process *p)
 	info.ppid = p->parent;
 	if (p->start) /* in clock ticks, as /proc gives it: one identity whoever saw it first */
 		info.start = (int64_t)(p->start - p->start % (1000000000 / sysconf(_SC_CLK_TCK)));
+	if (event != RECORD_PROCESS_FORK)
+		gpu_time_ended(t, pid);
 	if (event == RECORD_PROCESS_EXIT && process_forget(t, pid, (int64_t)p->hdr.ts))
 		return -ENOMEM;
 	if (event != RECORD_PROCESS_EXIT && idset_add(&t->processes, pid) == 1)
@@ -219,6 +221,9 @@ static int thread_seen(struct tracer *t, uint32_t pid, uint32_t tid, int64_t ts)
 		if (err < 0)
 			return err;
 	}
+	err = gpu_time_process(t, pid);
+	if (err)
+		return err;
 	process_thread_comm(pid, tid, comm);
 	r.thread = (struct record_thread){
 		.pid = pid,

@@ -151,6 +151,7 @@ void tracer_free(struct tracer *t)
 		return;
 	hold_free(t->hold); /* nobody waits for us any more */
 	gpus_stop(t);
+	gpu_time_free(t);
 	images_free(t->images);
 	rings_free(t->rings);
 	watch_free(t->watch);
@@ -222,6 +223,8 @@ int tracer_start(struct tracer *t, int fd, char *why, size_t size)
 		err = calibrate(t->probes, &t->cost, between, t);
 	if (!err)
 		gpus_start(t);
+	if (!err)
+		err = gpu_time_start(t);
 	if (err && !*why)
 		snprintf(why, size, "starting the recording failed: %s", strerror(-err));
 	return err;
@@ -230,10 +233,12 @@ int tracer_start(struct tracer *t, int fd, char *why, size_t size)
 static void wait_for_work(struct tracer *t, int64_t max_ns, int extra_fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
-	int64_t ns = t->round_at + t->pause - tracer_now();
+	int64_t ns = t->round_at + t->pause - tracer_now(), pause = gpu_time_pause(t);
 
 	if (ns > max_ns)
 		ns = max_ns;
+	if (ns > pause)
+		ns = pause;
 	if (ns <= 0)
 		return;
 	if (extra_fd >= 0)
@@ -253,6 +258,8 @@ int tracer_step(struct tracer *t, int64_t max_ns, int extra_fd)
 		err = held_release(t);
 	if (!err && tracer_now() >= t->round_at + t->pause)
 		err = rings_round(t);
+	if (!err)
+		err = gpu_time_step(t);
 	if (!err && tracer_now() >= t->next_tick) {
 		t->next_tick = tracer_now() + TICK_NS;
 		err = meta_tick(t);
@@ -270,6 +277,7 @@ int tracer_stop(struct tracer *t)
 {
 	int err = t->error, n, closed;
 
+	gpu_time_stop(t);
 	t->end = tracer_now();
 	if (!t->cuda_seen)
 		follow_notices(t); /* by one that has ended since, perhaps */
@@ -281,6 +289,8 @@ int tracer_stop(struct tracer *t)
 	while (n > 0);
 	if (!err)
 		err = n < 0 ? n : rings_finish(t->rings);
+	if (!err)
+		err = gpu_time_finish(t);
 	if (!err)
 		err = meta_end(t);
 	if (!err)
@@ -318,6 +328,8 @@ void tracer_stats(const struct tracer *t, struct tracer_stats *out)
 	out->cuda_seen = t->cuda_seen;
 	out->begin = t->begin;
 	out->cost = t->cost;
+	out->gpu_time_asked = t->options.gpu_time != NULL;
+	gpu_time_stats(t, &out->gpu_time);
 }
 
 const struct images *tracer_images(const struct tracer *t)

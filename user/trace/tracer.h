@@ -14,6 +14,7 @@
 #include "probe/images.h"
 #include "probe/probes.h"
 #include "probe/selection.h"
+#include "trace/gpu_time.h"
 
 struct tracer;
 
@@ -29,6 +30,7 @@ struct tracer_options {
 	bool allow_slow;
 	bool default_selection; /* nobody chose: fewer will do where each probe is dear */
 	const char *command_line; /* of gbpf, for the file */
+	const struct gpu_time_options *gpu_time; /* NULL: not asked for */
 	/* when something is worth telling while it happens; NULL: never */
 	void (*tell)(void *ctx, const char *text);
 	void *tell_ctx;
@@ -44,6 +46,8 @@ struct tracer_stats {
 	bool cuda_seen;	     /* a target maps a CUDA library */
 	int64_t begin;	     /* of the window, ns; 0 before */
 	struct calibration cost;
+	bool gpu_time_asked;
+	struct gpu_time_stats gpu_time;
 };
 
 /* Loads the programs. why gets a sentence on failure, everywhere here. */

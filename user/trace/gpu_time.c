@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Which processes get a sidecar, and what becomes of it: they connect to us, or it is
+ * injected into those that call CUDA. It is told to start only now, when probes are in
+ * place, so that the launches of whatever it records are seen.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "sidecar/client.h"
+#include "sidecar/neighbour.h"
+#include "trace/gpu_time_private.h"
+
+#define MS 1000000LL
+#define COME_NS (3000 * MS)  /* for a process that calls CUDA to have connected by then */
+#define PAUSE_NS (20 * MS)   /* the rings to us hold some 75 000 records */
+#define FINISH_NS (8000 * MS)
+#define PROCESSES_MOST 4096
+
+static int watch_descriptor(struct tracer *t, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	return epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static struct gpu_process *process_find(const struct gpu_time *g, uint32_t pid)
+{
+	size_t i;
+
+	for (i = g->count; i > 0; i--)
+		if (g->items[i - 1]->pid == pid && !g->items[i - 1]->gone)
+			return g->items[i - 1];
+	return NULL;
+}
+
+static struct gpu_process *process_add(struct tracer *t, uint32_t pid)
+{
+	struct gpu_time *g = t->gpu_time;
+	struct gpu_process *p, **grown;
+
+	if (g->count == PROCESSES_MOST)
+		return NULL;
+	grown = realloc(g->items, (g->count + 1) * sizeof(struct gpu_process *));
+	p = grown ? calloc(1, sizeof(*p)) : NULL;
+	if (grown)
+		g->items = grown;
+	if (!p)
+		return NULL;
+	p->t = t;
+	p->pid = pid;
+	p->seen = tracer_now();
+	g->items[g->count++] = p;
+	return p;
+}
+
+/* What is worth a word when it happens; all of it is in the file. */
+static void tell(struct gpu_process *p, const struct record_sidecar *r)
+{
+	struct tracer *t = p->t;
+	char code[32] = "";
+
+	if (r->event == RECORD_SIDECAR_FAILED && r->count)
+		snprintf(code, sizeof(code), " (%" PRId64 ")", (int64_t)r->count);
+	if (r->event == RECORD_SIDECAR_REFUSED)
+		tracer_tell(t, "no GPU time of process %u: %s", p->pid, r->text);
+	else if (r->event == RECORD_SIDECAR_FAILED)
+		tracer_tell(t, "%s GPU time of process %u: %s%s", p->began ? "no more" : "no",
+			    p->pid, r->text, code);
+	else if (r->event == RECORD_SIDECAR_WITHDREW)
+		tracer_tell(t, "no more GPU time of process %u: %s", p->pid, r->text);
+	else if (r->event == RECORD_SIDECAR_GONE && !p->began && p->stopped_ns)
+		tracer_tell(t, "no GPU time of process %u: it ended, or its sidecar did", p->pid);
+	else
+		return;
+	p->t->gpu_time->stats.refused += !p->told;
+	p->told = true;
+}
+
+int gpu_time_event(struct gpu_process *p, uint32_t event, uint64_t count, const char *text)
+{
+	struct record r = {.kind = RECORD_SIDECAR};
+
+	r.sidecar = (struct record_sidecar){
+		.ts = tracer_now(), .pid = p->pid, .event = event, .count = count, .text = text,
+	};
+	tell(p, &r.sidecar);
+	return writer_add(p->t->writer, &r);
+}
+
+static int on_record(void *ctx, const struct record *r)
+{
+	struct gpu_process *p = ctx;
+	struct record own = *r;
+
+	if (r->kind != RECORD_SIDECAR)
+		return writer_add(p->t->writer, r);
+	if (r->sidecar.event == RECORD_SIDECAR_WITHDREW && p->withdrew)
+		return 0; /* because of us, who have said so */
+	if (r->sidecar.event == RECORD_SIDECAR_ATTACHED)
+		own.sidecar.count = (uint64_t)p->stopped_ns;
+	if (r->sidecar.event == RECORD_SIDECAR_BEGAN) {
+		p->t->gpu_time->stats.processes += !p->began;
+		p->began = true;
+	}
+	tell(p, &own.sidecar);
+	return writer_add(p->t->writer, &own);
+}
+
+/* A connected socket, which becomes the sidecar's. */
+static int connected(struct gpu_process *p, int fd)
+{
+	struct tracer *t = p->t;
+	struct sidecar_options o = {
+		.pid = p->pid,
+		.cupti = t->gpu_time->options.cupti,
+		.sink = on_record,
+		.ctx = p,
+	};
+	int err = processes_seen(t, p->pid, tracer_now(), RECORD_PROCESS_SEEN);
+
+	if (err < 0) {
+		close(fd);
+		return err;
+	}
+	err = sidecar_new(&p->sidecar, fd, &o);
+	if (!err)
+		err = watch_descriptor(t, sidecar_fd(p->sidecar));
+	if (!err)
+		return 0;
+	sidecar_free(p->sidecar);
+	p->sidecar = NULL;
+	return gpu_time_event(p, RECORD_SIDECAR_FAILED, (uint64_t)(int64_t)err,
+			      "the connection to its sidecar failed");
+}
+
+/* Whoever connects is known by the kernel's word, not its own. */
+static int come(struct tracer *t, int fd)
+{
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+	struct gpu_process *p;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) || peer.pid <= 0 ||
+	    !probes_wanted(t->probes, (uint32_t)peer.pid)) {
+		close(fd);
+		return 0;
+	}
+	p = process_find(t->gpu_time, (uint32_t)peer.pid);
+	if (p && p->sidecar && sidecar_state(p->sidecar) == SIDECAR_OVER) {
+		p->gone = true; /* another program runs there by now */
+		p = NULL;
+	}
+	if (!p)
+		p = process_add(t, (uint32_t)peer.pid);
+	if (!p || p->sidecar || p->t->gpu_time->stopping) {
+		close(fd);
+		return 0;
+	}
+	return connected(p, fd);
+}
+
+static int take_connections(struct tracer *t)
+{
+	int fd, err = 0;
+
+	while (!err && t->gpu_time->options.listener >= 0) {
+		fd = accept4(t->gpu_time->options.listener, NULL, NULL,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0)
+			return errno == ENOMEM ? -ENOMEM : 0;
+		err = come(t, fd);
+	}
+	return err;
+}
+
+static int take_injected(struct tracer *t)
+{
+	struct gpu_process *p;
+	struct injected in;
+	int err = 0;
+
+	while (!err && t->gpu_time->injector && injector_take(t->gpu_time->injector, &in) == 1) {
+		p = process_find(t->gpu_time, in.pid);
+		if (!p || p->sidecar) {
+			if (in.result.socket >= 0)
+				close(in.result.socket);
+			continue;
+		}
+		p->stopped_ns = in.result.stopped_ns;
+		if (p->stopped_ns > t->gpu_time->stats.stopped_ns)
+			t->gpu_time->stats.stopped_ns = p->stopped_ns;
+		if (in.err && in.err != -ESRCH)
+			err = gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0, in.result.why);
+		else if (!in.err)
+			err = connected(p, in.result.socket);
+	}
+	return err;
+}
+
+/* Calls CUDA, and did not come: the command's environment is not its own, perhaps. */
+static int absent(struct gpu_process *p, int64_t now)
+{
+	if (p->sidecar || p->told || p->gone || p->t->gpu_time->options.listener < 0 ||
+	    p->t->gpu_time->stopping || now - p->seen < COME_NS)
+		return 0;
+	return gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0,
+			      "it uses CUDA and has not loaded the sidecar: its environment lacks "
+			      "CUDA_INJECTION64_PATH, or the library could not be loaded there");
+}
+
+static int process_step(struct gpu_process *p, int64_t now)
+{
+	struct gpu_time *g = p->t->gpu_time;
+	int err = p->sidecar ? sidecar_step(p->sidecar) : absent(p, now);
+
+	if (!err && p->sidecar && sidecar_state(p->sidecar) == SIDECAR_READY && !g->stopping)
+		sidecar_start(p->sidecar, g->options.window);
+	return err;
+}
+
+int gpu_time_step(struct tracer *t)
+{
+	struct gpu_time *g = t->gpu_time;
+	int64_t now = tracer_now();
+	int err = 0;
+	size_t i;
+
+	if (!g)
+		return 0;
+	err = take_connections(t);
+	if (!err)
+		err = take_injected(t);
+	for (i = 0; !err && i < g->count; i++)
+		err = process_step(g->items[i], now);
+	return err;
+}
+
+static bool active(const struct gpu_process *p)
+{
+	return p->sidecar && sidecar_state(p->sidecar) != SIDECAR_OVER;
+}
+
+int64_t gpu_time_pause(const struct tracer *t)
+{
+	const struct gpu_time *g = t->gpu_time;
+	size_t i;
+
+	for (i = 0; g && i < g->count; i++)
+		if (active(g->items[i]))
+			return PAUSE_NS;
+	return INT64_MAX;
+}
+
+int gpu_time_process(struct tracer *t, uint32_t pid)
+{
+	struct gpu_time *g = t->gpu_time;
+	struct gpu_process *p;
+
+	if (!g || g->stopping || g->options.why_not || process_find(g, pid))
+		return 0;
+	p = process_add(t, pid);
+	if (!p)
+		return g->count == PROCESSES_MOST ? 0 : -ENOMEM;
+	return g->injector ? injector_add(g->injector, pid) : 0;
+}
+
+void gpu_time_ended(struct tracer *t, uint32_t pid)
+{
+	struct gpu_process *p = t->gpu_time ? process_find(t->gpu_time, pid) : NULL;
+
+	/* one that is connected is what took its place already */
+	if (p && !active(p))
+		p->gone = true;
+}
+
+static int info_write(struct tracer *t)
+{
+	struct record r = {.kind = RECORD_INFO};
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRId64, t->gpu_time->options.window);
+	r.info = (struct record_info){"gpu_time_window_ns", text};
+	return writer_add(t->writer, &r);
+}
+
+int gpu_time_start(struct tracer *t)
+{
+	const struct gpu_time_options *o = t->options.gpu_time;
+	struct gpu_time *g = o ? calloc(1, sizeof(*g)) : NULL;
+	int err = 0;
+
+	if (!o)
+		return 0;
+	if (!g)
+		return -ENOMEM;
+	t->gpu_time = g;
+	g->options = *o;
+	g->whole = (struct gpu_process){.t = t};
+	if (o->why_not)
+		err = gpu_time_event(&g->whole, RECORD_SIDECAR_REFUSED, 0, o->why_not);
+	else if (o->listener >= 0)
+		err = watch_descriptor(t, o->listener);
+	else
+		err = injector_new(&g->injector, o->library, o->library_size);
+	if (!err && g->injector)
+		err = watch_descriptor(t, injector_fd(g->injector));
+	return err ? err : info_write(t);
+}
+
+void gpu_time_stop(struct tracer *t)
+{
+	struct gpu_time *g = t->gpu_time;
+	size_t i;
+
+	if (!g)
+		return;
+	g->stopping = true;
+	for (i = 0; i < g->count; i++)
+		if (g->items[i]->sidecar)
+			sidecar_stop(g->items[i]->sidecar, 0);
+}
+
+static bool all_over(const struct gpu_time *g)
+{
+	size_t i;
+
+	for (i = 0; i < g->count; i++)
+		if (active(g->items[i]) && sidecar_state(g->items[i]->sidecar) > SIDECAR_READY)
+			return false;
+	return true;
+}
+
+int gpu_time_finish(struct tracer *t)
+{
+	struct gpu_time *g = t->gpu_time;
+	int64_t until = tracer_now() + FINISH_NS;
+	struct epoll_event ev;
+	int err = 0;
+
+	if (!g)
+		return 0;
+	while (!err && !all_over(g) && tracer_now() < until) {
+		epoll_wait(t->epoll, &ev, 1, (int)(PAUSE_NS / MS));
+		err = gpu_time_step(t);
+	}
+	if (!err && !g->stats.processes && !g->stats.refused)
+		err = gpu_time_event(&g->whole, RECORD_SIDECAR_REFUSED, 0,
+				     "no process called CUDA while it was recorded");
+	gpu_time_stats(t, &g->stats);
+	gpu_time_free(t);
+	return err;
+}
+
+void gpu_time_stats(const struct tracer *t, struct gpu_time_stats *out)
+{
+	const struct gpu_time *g = t->gpu_time;
+	struct sidecar_stats one;
+	size_t i;
+
+	if (!g) {
+		*out = t->gpu_time_stats;
+		return;
+	}
+	*out = (struct gpu_time_stats){
+		.processes = g->stats.processes,
+		.refused = g->stats.refused,
+		.stopped_ns = g->stats.stopped_ns,
+	};
+	for (i = 0; i < g->count; i++) {
+		if (!g->items[i]->sidecar)
+			continue;
+		sidecar_stats(g->items[i]->sidecar, &one);
+		out->works += one.works;
+		out->calls += one.calls;
+		out->dropped += one.dropped;
+		out->bad += one.bad;
+		if (one.clock_error > out->clock_error)
+			out->clock_error = one.clock_error;
+	}
+}
+
+void gpu_time_free(struct tracer *t)
+{
+	struct gpu_time *g = t->gpu_time;
+	size_t i;
+
+	if (!g)
+		return;
+	injector_free(g->injector);
+	for (i = 0; i < g->count; i++) {
+		sidecar_free(g->items[i]->sidecar);
+		free(g->items[i]);
+	}
+	t->gpu_time_stats = g->stats;
+	free(g->items);
+	free(g);
+	t->gpu_time = NULL;
+}
