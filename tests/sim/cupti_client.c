@@ -210,7 +210,8 @@ static void switch_calls(bool on)
 static void report(const char *what, int result)
 {
 	pthread_mutex_lock(&client.lock);
-	fprintf(client.out, "{\"%s\": %d}\n", what, result);
+	fprintf(client.out, "{\"%s\": %d, \"at\": %llu}\n", what, result,
+		(unsigned long long)now());
 	pthread_mutex_unlock(&client.lock);
 }
 
@@ -219,6 +220,7 @@ static void begin_session(void)
 	int err;
 
 	client.session++;
+	report("begins", (int)client.session);
 	err = cupti.cuptiActivityRegisterCallbacks(request, complete);
 	for (size_t i = 0; i < KINDS; i++)
 		err = err ? err : cupti.cuptiActivityEnable(kinds[i]);
