@@ -49,7 +49,7 @@ static int sort_calls(const struct session *s, struct feeders *f)
 {
 	struct key *keys;
 
-	if (f->threads < 2 || !f->count)
+	if (f->threads_count < 2 || !f->count)
 		return 0;
 	keys = malloc(f->count * sizeof(*keys));
 	if (!keys)
@@ -70,7 +70,7 @@ static void collect(const struct session *s, uint32_t process, bool launching, s
 
 		if (!is_feeder(s, t, process, launching))
 			continue;
-		f->threads++;
+		f->thread[f->threads_count++] = (uint32_t)i;
 		for (uint32_t k = t->first_call; k < t->first_call + t->calls; k++)
 			if (outermost(&s->calls[k]))
 				f->calls[f->count++] = k;
@@ -79,18 +79,24 @@ static void collect(const struct session *s, uint32_t process, bool launching, s
 
 int feeders_find(const struct session *s, uint32_t process, struct feeders *out)
 {
-	size_t calls = 0;
+	size_t calls = 0, threads = 0;
 	int err;
 
 	*out = (struct feeders){ 0 };
-	for (size_t i = 0; i < s->threads_count; i++)
-		if (s->threads[i].process == process)
-			calls += s->threads[i].calls;
+	for (size_t i = 0; i < s->threads_count; i++) {
+		if (s->threads[i].process != process)
+			continue;
+		calls += s->threads[i].calls;
+		threads++;
+	}
 	out->calls = malloc((calls + !calls) * sizeof(*out->calls));
-	if (!out->calls)
+	out->thread = malloc((threads + !threads) * sizeof(*out->thread));
+	if (!out->calls || !out->thread) {
+		feeders_free(out);
 		return -ENOMEM;
+	}
 	collect(s, process, true, out);
-	if (!out->threads)
+	if (!out->threads_count)
 		collect(s, process, false, out);
 	err = sort_calls(s, out);
 	if (err)
@@ -101,5 +107,6 @@ int feeders_find(const struct session *s, uint32_t process, struct feeders *out)
 void feeders_free(struct feeders *f)
 {
 	free(f->calls);
+	free(f->thread);
 	*f = (struct feeders){ 0 };
 }

@@ -40,7 +40,8 @@ void steps_free(struct steps *v); /* may be repeated */
 struct feeders {
 	uint32_t *calls;
 	size_t count;
-	uint32_t threads;
+	uint32_t *thread; /* indices into threads */
+	size_t threads_count;
 };
 int feeders_find(const struct session *s, uint32_t process, struct feeders *out);
 void feeders_free(struct feeders *f); /* may be repeated */
