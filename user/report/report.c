@@ -157,3 +157,8 @@ void report_warn(const struct session *s, const struct report_options *o, FILE *
 
 	quality_warnings(&c, out);
 }
+
+void report_quality_json(const struct session *s, struct json *j)
+{
+	quality_json(s, j);
+}

@@ -58,6 +58,10 @@ void report_each_column(void (*each)(const char *view, const char *key, const ch
 				     void *ctx),
 			void *ctx);
 
+/* How far the session can be trusted, as the value of "quality" in every JSON output. */
+struct json;
+void report_quality_json(const struct session *s, struct json *j);
+
 /* The filter grammar in a few lines, for --help. */
 extern const char report_filter_help[];
 
