@@ -58,6 +58,7 @@ const struct export_writer *export_writer_named(const char *name); /* NULL: none
  * print to a stream. NULL: none.
  */
 const struct export_writer *export_writer_of(const char *path);
+size_t export_stem(const char *path); /* bytes of it without that ending */
 
 /* ---- trace_file.c: the file ---- */
 
@@ -124,6 +125,11 @@ struct export_item {
 struct export_walk;
 int export_walk_new(struct export_walk **out, const struct session *s,
 		    const struct export_options *o); /* -ENOMEM */
+/* Of calls those whose enum api_kind's bit is set in kinds, of works those of a device. */
+#define EXPORT_EVERY_DEVICE UINT32_MAX
+#define EXPORT_NO_DEVICE (UINT32_MAX - 1)
+int export_walk_some(struct export_walk **out, const struct session *s,
+		     const struct export_options *o, unsigned kinds, uint32_t physical);
 bool export_walk_next(struct export_walk *w, struct export_item *item); /* false: the end */
 void export_walk_free(struct export_walk *w); /* NULL is accepted */
 
@@ -205,7 +211,7 @@ enum export_field_id {
 	FIELD_LAUNCH_TO_START, FIELD_QUEUE_TIME, FIELD_QUEUE_DELAY,
 	FIELD_GRAPH, FIELD_GRAPH_NODE, FIELD_PRIORITY, FIELD_CHANNEL, FIELD_CHANNEL_TYPE,
 	FIELD_BYTES, FIELD_BANDWIDTH, FIELD_DIRECTION, FIELD_SOURCE, FIELD_TARGET, FIELD_PEER,
-	FIELD_CBID,
+	FIELD_CBID, FIELD_COUNT, FIELD_REASON,
 	FIELDS,
 };
 const struct export_field *export_field(enum export_field_id id);

@@ -38,8 +38,9 @@ static const struct export_field fields[FIELDS] = {
 			  CALL},
 	[FIELD_STATE] = {"state", NONE, NONE, "",
 			 "why its duration is not known, or that it had not returned", CALL},
-	[FIELD_RESULT] = {"result", NONE, "returnValue", "", "what it returned; 0 is success",
-			  CALL},
+	[FIELD_RESULT] = {"result", NONE, "returnValue", "",
+			  "what it returned, 0 is success; of an XID error its number",
+			  CALL | EXPORT_OF_MARK},
 	[FIELD_ERROR] = {"error", NONE, NONE, "", "the name of the error it returned", CALL},
 	[FIELD_COLD] = {"cold", NONE, NONE, "",
 			"a first call, by evidence: first_api, first_kernel or module_load", CALL},
@@ -129,6 +130,9 @@ static const struct export_field fields[FIELDS] = {
 	[FIELD_TARGET] = {"target", NONE, "dstKind", "", "memory copied to, or set", COPY},
 	[FIELD_PEER] = {"peer", "toDevice", "dstDeviceId", "",
 			"the other device of a copy between two", EXPORT_OF_COPY},
+	[FIELD_COUNT] = {"count", NONE, NONE, "", "events lost, errors, or what a mark counts",
+			 EXPORT_OF_MARK},
+	[FIELD_REASON] = {"reason", NONE, NONE, "", "why, as far as known", EXPORT_OF_MARK},
 	[FIELD_CBID] = {"cbid", "cbid", NONE, "", "CUPTI's number of the function", CALL},
 };
 

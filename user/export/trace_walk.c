@@ -15,6 +15,7 @@ struct source {
 struct export_walk {
 	const struct session *s;
 	const struct export_options *o;
+	unsigned kinds;
 	struct source *heap;
 	size_t count;
 };
@@ -23,6 +24,7 @@ struct export_walk {
 static bool settle(const struct export_walk *w, struct source *src)
 {
 	struct export_item *i = &src->next;
+	bool kind = true;
 
 	for (;; i->index++, src->left--) {
 		if (i->is_work) {
@@ -33,10 +35,12 @@ static bool settle(const struct export_walk *w, struct source *src)
 		} else {
 			const struct call *c = &w->s->calls[i->index];
 
+			kind = w->kinds >> (w->s->apis[c->api].kind & 31) & 1;
 			i->begin = c->begin;
-			i->how = export_call_end(w->s, c, &i->end);
+			if (kind)
+				i->how = export_call_end(w->s, c, &i->end);
 		}
-		if (export_wants(w->o, i->begin, i->end))
+		if (kind && export_wants(w->o, i->begin, i->end))
 			return true;
 		if (!src->left)
 			return false;
@@ -78,8 +82,8 @@ static void add(struct export_walk *w, bool is_work, uint32_t first, uint32_t co
 		w->heap[w->count++] = src;
 }
 
-int export_walk_new(struct export_walk **out, const struct session *s,
-		    const struct export_options *o)
+int export_walk_some(struct export_walk **out, const struct session *s,
+		     const struct export_options *o, unsigned kinds, uint32_t physical)
 {
 	struct export_walk *w = calloc(1, sizeof(*w));
 	uint32_t order = 0;
@@ -88,21 +92,30 @@ int export_walk_new(struct export_walk **out, const struct session *s,
 		return -ENOMEM;
 	w->s = s;
 	w->o = o;
+	w->kinds = kinds;
 	w->heap = calloc(s->threads_count + s->streams_count + 1, sizeof(*w->heap));
 	if (!w->heap) {
 		free(w);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < s->threads_count; i++, order++)
-		if (export_wants_process(o, s->threads[i].process))
+		if (kinds && export_wants_process(o, s->threads[i].process))
 			add(w, false, s->threads[i].first_call, s->threads[i].calls, order);
 	for (size_t i = 0; i < s->streams_count; i++, order++)
-		if (export_wants_process(o, s->streams[i].process))
+		if (export_wants_process(o, s->streams[i].process) &&
+		    (physical == EXPORT_EVERY_DEVICE ||
+		     physical == s->devices[s->streams[i].device].physical))
 			add(w, true, s->streams[i].first_work, s->streams[i].works, order);
 	for (size_t i = w->count / 2; i-- > 0;)
 		sift_down(w, i);
 	*out = w;
 	return 0;
+}
+
+int export_walk_new(struct export_walk **out, const struct session *s,
+		    const struct export_options *o)
+{
+	return export_walk_some(out, s, o, UINT32_MAX, EXPORT_EVERY_DEVICE);
 }
 
 bool export_walk_next(struct export_walk *w, struct export_item *item)
