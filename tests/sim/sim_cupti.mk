@@ -26,7 +26,7 @@ $(SIM)/obj/cupti/$1.o: $(SIM_DIR)/cupti_settings.c $(SIM_DIR)/sim_cupti.mk
 
 $(SIM)/$1/$2: $(SIM_CUPTI:%=$(SIM)/obj/push/%.o) $(SIM)/obj/cupti/$1.o $(SIM_DIR)/sim_cupti.mk
 	$$(call say,LINK,$$@)
-	$$(Q)mkdir -p $$(@D)
+	$$(Q)mkdir -p $$(@D) $(SIM)/gen
 	$$(Q)echo '$2 { global: simCupti*; cupti*; local: *; };' > $(SIM)/gen/$1.cupti.map
 	$$(Q)objcopy $$(addprefix --localize-symbol=,$$(SIM_CUPTI_HIDE_$1)) $(SIM)/obj/push/cupti.o \
 		$(SIM)/gen/$1.cupti.o
