@@ -61,7 +61,11 @@ struct wire_message {
 	uint32_t cupti;	 /* READY: cuptiGetVersion() */
 	uint32_t pid;	 /* READY: as the target numbers itself */
 	uint64_t size;	 /* HELLO: bytes of the memfd */
-	int64_t window;	 /* START: ns after which it stops by itself */
+	/*
+	 * START: ns after which it stops by itself. ENDED, WITHDREW: CLOCK_MONOTONIC when it
+	 * began to switch off, 0: not said.
+	 */
+	int64_t window;
 	/*
 	 * CLOCK, BEGAN, ENDED: CLOCK_MONOTONIC before and after cuptiGetTimestamp() said
 	 * stamp, ns: the closest of a few readings.
