@@ -35,20 +35,26 @@ static __always_inline u64 return_address(struct pt_regs *ctx)
 	return address;
 }
 
+static __always_inline bool known(const struct gbpf_foreign_process *p, u64 from)
+{
+	u32 i;
+
+	for (i = 0; i < GBPF_FOREIGN_RANGES; i++)
+		if (from >= p->ranges[i].begin && from < p->ranges[i].end)
+			return true;
+	return false;
+}
+
 SEC("uprobe")
 int gbpf_foreign(struct pt_regs *ctx)
 {
-	u64 id = bpf_get_current_pid_tgid(), from;
+	u64 id = bpf_get_current_pid_tgid();
 	struct gbpf_foreign_process *p;
 	struct gbpf_foreign_call *c;
 	u32 pid = id >> 32;
 
 	p = bpf_map_lookup_elem(&watched, &pid);
-	if (!p)
-		return 0;
-	from = return_address(ctx);
-	if ((from >= p->ranges[0].begin && from < p->ranges[0].end) ||
-	    (from >= p->ranges[1].begin && from < p->ranges[1].end))
+	if (!p || known(p, return_address(ctx)))
 		return 0;
 	c = bpf_ringbuf_reserve(&calls, sizeof(*c), 0);
 	if (!c)

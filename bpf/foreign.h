@@ -8,7 +8,7 @@
 #endif
 
 #define GBPF_FOREIGN_PROCESSES 4096
-#define GBPF_FOREIGN_RANGES 2
+#define GBPF_FOREIGN_RANGES 6
 
 /* Code of a process that may call CUPTI: the sidecar's, and CUPTI's own. */
 struct gbpf_foreign_process {

@@ -459,11 +459,12 @@ static void stop_is_passed_on(void **state)
 	struct record *r = NULL;
 
 	begin(rig, 0);
-	sidecar_stop(rig->client, WIRE_FOREIGN);
-	sidecar_stop(rig->client, 0);
+	sidecar_stop(rig->client, "somebody else");
+	sidecar_stop(rig->client, NULL);
 	assert_int_equal(sidecar_state(rig->client), SIDECAR_STOPPING);
 	assert_int_equal(peer_receive(&rig->peer, &m), WIRE_STOP);
 	assert_int_equal(m.flags, WIRE_FOREIGN);
+	assert_string_equal(m.text, "somebody else");
 	assert_int_equal(peer_receive(&rig->peer, &m), 0);
 	m = (struct wire_message){ .type = WIRE_WITHDREW, .dropped = 17, .text = "why" };
 	assert_int_equal(peer_say(&rig->peer, &m), 0);

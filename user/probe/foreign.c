@@ -16,6 +16,7 @@
 #include "gbpf_foreign.skel.h"
 
 #define FILES_MAX 32
+_Static_assert(FOREIGN_RANGES == GBPF_FOREIGN_RANGES, "both sides have as many");
 #define ATTACH_MULTI 48 /* linux/bpf.h; the headers we build with may not have it yet */
 
 /*
@@ -164,7 +165,7 @@ static int file_attach(struct foreign *f, struct file *file, int fd)
 				     search.sites, search.count, &file->link);
 }
 
-static int file_add(struct foreign *f, int fd)
+int foreign_file(struct foreign *f, int fd)
 {
 	struct file *file = f->files;
 	struct stat st;
@@ -183,16 +184,18 @@ static int file_add(struct foreign *f, int fd)
 	return err;
 }
 
-int foreign_watch(struct foreign *f, uint32_t pid, int fd, struct foreign_range own,
-		  struct foreign_range cupti)
+int foreign_watch(struct foreign *f, uint32_t pid, const struct foreign_range *ranges,
+		  size_t count)
 {
-	struct gbpf_foreign_process p = {
-		.ranges = {{own.begin, own.end}, {cupti.begin, cupti.end}},
-	};
-	int err = file_add(f, fd);
+	struct gbpf_foreign_process p = {0};
+	size_t i;
 
-	if (err)
-		return err;
+	if (count > FOREIGN_RANGES)
+		return -E2BIG;
+	for (i = 0; i < count; i++) {
+		p.ranges[i].begin = ranges[i].begin;
+		p.ranges[i].end = ranges[i].end;
+	}
 	if (bpf_map_update_elem(bpf_map__fd(f->skel->maps.watched), &pid, &p, BPF_ANY))
 		return -errno;
 	return 0;

@@ -17,6 +17,8 @@ struct foreign_range {
 	uint64_t begin, end; /* virtual addresses in the process */
 };
 
+#define FOREIGN_RANGES 6
+
 struct foreign_call {
 	int64_t ts; /* ns */
 	uint32_t pid, tid;
@@ -27,12 +29,16 @@ struct foreign_call {
 int foreign_new(struct foreign **out, struct probes *p);
 void foreign_free(struct foreign *f); /* NULL is accepted */
 /*
- * Watches a process from here on. fd is its libcupti's file (the caller's), cupti where that
- * is mapped, own the code of the sidecar: calls from these two are not foreign. -ENOENT:
- * the file has no functions to watch; -EMFILE: of too many files; or -errno.
+ * Puts probes on the libcupti behind fd (the caller's), once. -ENOENT: it has no functions
+ * to watch; -EMFILE: of too many files; or -errno.
  */
-int foreign_watch(struct foreign *f, uint32_t pid, int fd, struct foreign_range own,
-		  struct foreign_range cupti);
+int foreign_file(struct foreign *f, int fd);
+/*
+ * Tells from here on of calls in this process that come from elsewhere than these ranges: the
+ * sidecar's code, and libcupti's own. 0, -E2BIG (more than FOREIGN_RANGES), or -errno.
+ */
+int foreign_watch(struct foreign *f, uint32_t pid, const struct foreign_range *ranges,
+		  size_t count);
 void foreign_forget(struct foreign *f, uint32_t pid);
 int foreign_fd(const struct foreign *f); /* readable when somebody called */
 /* Hands over what was called; returns what each returned if not 0, or 0. */

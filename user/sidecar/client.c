@@ -96,6 +96,8 @@ int sidecar_new(struct sidecar **out, int fd, const struct sidecar_options *o)
 	err = intake_init(&s->in, o->pid, o->sink, o->ctx);
 	if (!err)
 		err = message_send(fd, &hello, s->in.drain.fd);
+	if (err == -EPIPE || err == -ECONNRESET)
+		err = 0; /* it has refused already: what it said is to be read */
 	if (err) {
 		sidecar_free(s);
 		return err;
@@ -256,12 +258,13 @@ void sidecar_start(struct sidecar *s, int64_t window)
 	s->deadline = clock_ns(CLOCK_MONOTONIC) + ANSWER_NS;
 }
 
-void sidecar_stop(struct sidecar *s, uint32_t flags)
+void sidecar_stop(struct sidecar *s, const char *why)
 {
-	struct wire_message m = {.type = WIRE_STOP, .flags = flags};
+	struct wire_message m = {.type = WIRE_STOP, .flags = why ? WIRE_FOREIGN : 0};
 
 	if (s->state == SIDECAR_OVER || s->state == SIDECAR_STOPPING)
 		return;
+	snprintf(m.text, sizeof(m.text), "%s", why ? why : "");
 	message_send(s->fd, &m, -1);
 	s->state = s->state < SIDECAR_STARTED ? s->state : SIDECAR_STOPPING;
 	s->deadline = clock_ns(CLOCK_MONOTONIC) + LAST_NS;
@@ -309,8 +312,8 @@ static int on_last(struct sidecar *s, const struct wire_message *m, uint32_t eve
 		count = m->dropped < UINT32_MAX ? m->dropped : UINT32_MAX;
 	if (event == RECORD_SIDECAR_ENDED)
 		reading_take(s, m);
-	if (event == RECORD_SIDECAR_ENDED && m->before > 0 && m->before < now)
-		ts = m->before;
+	if (m->window > 0 && m->window < now)
+		ts = m->window;
 	err = intake_drain(&s->in);
 	if (!err && event == RECORD_SIDECAR_ENDED)
 		err = tell_dropped(s, m->dropped < UINT32_MAX ? m->dropped : UINT32_MAX,

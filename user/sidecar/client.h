@@ -50,10 +50,10 @@ enum sidecar_state sidecar_state(const struct sidecar *s);
 /* Records for this long at the most, ns. Only when SIDECAR_READY. */
 void sidecar_start(struct sidecar *s, int64_t window);
 /*
- * Asks it to stop; its last records come with later steps. flags: 0 or WIRE_FOREIGN. One
- * that has not begun yet is over at once.
+ * Asks it to stop; its last records come with later steps. why: NULL, or that somebody else
+ * has begun to use CUPTI, in a few words.
  */
-void sidecar_stop(struct sidecar *s, uint32_t flags);
+void sidecar_stop(struct sidecar *s, const char *why);
 /* Ends it with this reason in the file: event is RECORD_SIDECAR_REFUSED or …_FAILED. */
 int sidecar_end(struct sidecar *s, uint32_t event, const char *why);
 /* Reads messages and the ring. 0, what the sink returned, or -ENOMEM. */

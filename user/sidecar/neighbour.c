@@ -40,6 +40,13 @@ bool neighbour_is_cupti(const char *path)
 	return begins(base_name(path), "libcupti.so");
 }
 
+bool neighbour_is_ours(const char *path)
+{
+	const char *base = base_name(path);
+
+	return !strcmp(base, OURS) || !strcmp(base, "memfd:" OURS);
+}
+
 static int on_mapping(const struct mapping *m, void *ctx)
 {
 	char *found = ctx;

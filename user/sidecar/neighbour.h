@@ -14,6 +14,8 @@
 bool neighbour_is_tool(const char *path);
 /* Is it a libcupti? */
 bool neighbour_is_cupti(const char *path);
+/* A copy of the sidecar that serves loaders? (Later ones hand them on to it.) */
+bool neighbour_is_ours(const char *path);
 /*
  * 0: none is seen. -EBUSY: why is a sentence. -ESRCH, -EACCES: it cannot be looked into,
  * and why says so. One that uses CUPTI through its API only is seen by the sidecar itself.

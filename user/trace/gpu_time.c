@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Which processes get a sidecar, and what becomes of it: they connect to us, or it is
- * injected into those that call CUDA. It is told to start only now, when probes are in
- * place, so that the launches of whatever it records are seen.
+ * injected into those that call CUDA. It is told to start only when probes are in place,
+ * so that the launches of whatever it records are seen.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "sidecar/client.h"
-#include "sidecar/neighbour.h"
 #include "trace/gpu_time_private.h"
 
 #define MS 1000000LL
@@ -24,14 +23,14 @@
 #define FINISH_NS (8000 * MS)
 #define PROCESSES_MOST 4096
 
-static int watch_descriptor(struct tracer *t, int fd)
+int gpu_time_descriptor(struct tracer *t, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 
 	return epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-static struct gpu_process *process_find(const struct gpu_time *g, uint32_t pid)
+struct gpu_process *gpu_time_find(const struct gpu_time *g, uint32_t pid)
 {
 	size_t i;
 
@@ -69,6 +68,10 @@ static void tell(struct gpu_process *p, const struct record_sidecar *r)
 
 	if (r->event == RECORD_SIDECAR_FAILED && r->count)
 		snprintf(code, sizeof(code), " (%" PRId64 ")", (int64_t)r->count);
+	if (!p->pid) {
+		tracer_tell(t, "no GPU time: %s", r->text);
+		return;
+	}
 	if (r->event == RECORD_SIDECAR_REFUSED)
 		tracer_tell(t, "no GPU time of process %u: %s", p->pid, r->text);
 	else if (r->event == RECORD_SIDECAR_FAILED)
@@ -102,8 +105,6 @@ static int on_record(void *ctx, const struct record *r)
 
 	if (r->kind != RECORD_SIDECAR)
 		return writer_add(p->t->writer, r);
-	if (r->sidecar.event == RECORD_SIDECAR_WITHDREW && p->withdrew)
-		return 0; /* because of us, who have said so */
 	if (r->sidecar.event == RECORD_SIDECAR_ATTACHED)
 		own.sidecar.count = (uint64_t)p->stopped_ns;
 	if (r->sidecar.event == RECORD_SIDECAR_BEGAN) {
@@ -132,7 +133,7 @@ static int connected(struct gpu_process *p, int fd)
 	}
 	err = sidecar_new(&p->sidecar, fd, &o);
 	if (!err)
-		err = watch_descriptor(t, sidecar_fd(p->sidecar));
+		err = gpu_time_descriptor(t, sidecar_fd(p->sidecar));
 	if (!err)
 		return 0;
 	sidecar_free(p->sidecar);
@@ -153,7 +154,7 @@ static int come(struct tracer *t, int fd)
 		close(fd);
 		return 0;
 	}
-	p = process_find(t->gpu_time, (uint32_t)peer.pid);
+	p = gpu_time_find(t->gpu_time, (uint32_t)peer.pid);
 	if (p && p->sidecar && sidecar_state(p->sidecar) == SIDECAR_OVER) {
 		p->gone = true; /* another program runs there by now */
 		p = NULL;
@@ -188,8 +189,8 @@ static int take_injected(struct tracer *t)
 	int err = 0;
 
 	while (!err && t->gpu_time->injector && injector_take(t->gpu_time->injector, &in) == 1) {
-		p = process_find(t->gpu_time, in.pid);
-		if (!p || p->sidecar) {
+		p = gpu_time_find(t->gpu_time, in.pid);
+		if (!p || p->sidecar || t->gpu_time->stopping) {
 			if (in.result.socket >= 0)
 				close(in.result.socket);
 			continue;
@@ -220,10 +221,14 @@ static int process_step(struct gpu_process *p, int64_t now)
 {
 	struct gpu_time *g = p->t->gpu_time;
 	int err = p->sidecar ? sidecar_step(p->sidecar) : absent(p, now);
+	char why[256];
 
-	if (!err && p->sidecar && sidecar_state(p->sidecar) == SIDECAR_READY && !g->stopping)
-		sidecar_start(p->sidecar, g->options.window);
-	return err;
+	if (err || !p->sidecar || sidecar_state(p->sidecar) != SIDECAR_READY || g->stopping)
+		return err;
+	if (watch_others(p, why, sizeof(why)))
+		return sidecar_end(p->sidecar, RECORD_SIDECAR_REFUSED, why);
+	sidecar_start(p->sidecar, g->options.window);
+	return 0;
 }
 
 int gpu_time_step(struct tracer *t)
@@ -238,6 +243,8 @@ int gpu_time_step(struct tracer *t)
 	err = take_connections(t);
 	if (!err)
 		err = take_injected(t);
+	if (!err)
+		err = watch_others_step(t);
 	for (i = 0; !err && i < g->count; i++)
 		err = process_step(g->items[i], now);
 	return err;
@@ -264,7 +271,7 @@ int gpu_time_process(struct tracer *t, uint32_t pid)
 	struct gpu_time *g = t->gpu_time;
 	struct gpu_process *p;
 
-	if (!g || g->stopping || g->options.why_not || process_find(g, pid))
+	if (!g || g->stopping || g->options.why_not || gpu_time_find(g, pid))
 		return 0;
 	p = process_add(t, pid);
 	if (!p)
@@ -274,7 +281,7 @@ int gpu_time_process(struct tracer *t, uint32_t pid)
 
 void gpu_time_ended(struct tracer *t, uint32_t pid)
 {
-	struct gpu_process *p = t->gpu_time ? process_find(t->gpu_time, pid) : NULL;
+	struct gpu_process *p = t->gpu_time ? gpu_time_find(t->gpu_time, pid) : NULL;
 
 	/* one that is connected is what took its place already */
 	if (p && !active(p))
@@ -307,11 +314,11 @@ int gpu_time_start(struct tracer *t)
 	if (o->why_not)
 		err = gpu_time_event(&g->whole, RECORD_SIDECAR_REFUSED, 0, o->why_not);
 	else if (o->listener >= 0)
-		err = watch_descriptor(t, o->listener);
+		err = gpu_time_descriptor(t, o->listener);
 	else
 		err = injector_new(&g->injector, o->library, o->library_size);
 	if (!err && g->injector)
-		err = watch_descriptor(t, injector_fd(g->injector));
+		err = gpu_time_descriptor(t, injector_fd(g->injector));
 	return err ? err : info_write(t);
 }
 
@@ -325,7 +332,7 @@ void gpu_time_stop(struct tracer *t)
 	g->stopping = true;
 	for (i = 0; i < g->count; i++)
 		if (g->items[i]->sidecar)
-			sidecar_stop(g->items[i]->sidecar, 0);
+			sidecar_stop(g->items[i]->sidecar, NULL);
 }
 
 static bool all_over(const struct gpu_time *g)
@@ -336,6 +343,22 @@ static bool all_over(const struct gpu_time *g)
 		if (active(g->items[i]) && sidecar_state(g->items[i]->sidecar) > SIDECAR_READY)
 			return false;
 	return true;
+}
+
+/* Those that nobody had got around to. */
+static int tell_late(struct gpu_time *g)
+{
+	struct gpu_process *p;
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < g->count; i++) {
+		p = g->items[i];
+		if (!p->told && !p->began && !p->gone)
+			err = gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0,
+					     "the recording ended before the sidecar could begin");
+	}
+	return err;
 }
 
 int gpu_time_finish(struct tracer *t)
@@ -351,7 +374,11 @@ int gpu_time_finish(struct tracer *t)
 		epoll_wait(t->epoll, &ev, 1, (int)(PAUSE_NS / MS));
 		err = gpu_time_step(t);
 	}
-	if (!err && !g->stats.processes && !g->stats.refused)
+	if (!err)
+		err = take_injected(t);
+	if (!err)
+		err = tell_late(g);
+	if (!err && !g->count && !g->options.why_not)
 		err = gpu_time_event(&g->whole, RECORD_SIDECAR_REFUSED, 0,
 				     "no process called CUDA while it was recorded");
 	gpu_time_stats(t, &g->stats);
@@ -395,6 +422,7 @@ void gpu_time_free(struct tracer *t)
 	if (!g)
 		return;
 	injector_free(g->injector);
+	watch_others_free(g);
 	for (i = 0; i < g->count; i++) {
 		sidecar_free(g->items[i]->sidecar);
 		free(g->items[i]);

@@ -6,13 +6,15 @@
 #include "trace/injector.h"
 #include "trace/private.h"
 
+struct foreign;
+
 struct gpu_process {
 	struct tracer *t;
 	uint32_t pid; /* 0: no one process */
 	int64_t seen; /* calling CUDA or connecting first, ns */
 	struct sidecar *sidecar; /* NULL: not there, or not yet */
 	int64_t stopped_ns;
-	bool began, told, withdrew;
+	bool began, told;
 	bool gone; /* the number may be another's by now */
 };
 
@@ -22,11 +24,25 @@ struct gpu_time {
 	struct gpu_process **items;
 	size_t count;
 	struct injector *injector; /* NULL: they come by themselves */
+	struct foreign *foreign;   /* NULL: nobody was to be watched yet */
+	bool foreign_waited;	   /* for, with all the rest */
 	bool stopping;
 	struct gpu_time_stats stats;
 };
 
 /* Writes a RECORD_SIDECAR of a process now, and tells it where it is worth a word. */
 int gpu_time_event(struct gpu_process *p, uint32_t event, uint64_t count, const char *text);
+
+int gpu_time_descriptor(struct tracer *t, int fd); /* a step is to follow when it is readable */
+struct gpu_process *gpu_time_find(const struct gpu_time *g, uint32_t pid); /* or NULL */
+
+/* gpu_time_watch.c */
+/*
+ * Watches for others who begin to use CUPTI in a process whose sidecar is there. 0; 1: it
+ * cannot be done, and why is a sentence.
+ */
+int watch_others(struct gpu_process *p, char *why, size_t size);
+int watch_others_step(struct tracer *t); /* sidecars withdraw where somebody did; 0 or -errno */
+void watch_others_free(struct gpu_time *g);
 
 #endif

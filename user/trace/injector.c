@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,6 +13,7 @@
 #include "sidecar/neighbour.h"
 
 #define LIMIT_NS 3000000000LL
+#define THREADS_MOST 8 /* each waits for one process, most of the time */
 
 struct job {
 	struct job *next;
@@ -25,10 +27,12 @@ struct list {
 struct injector {
 	const void *library;
 	size_t size;
-	pthread_t thread;
+	pthread_t threads[THREADS_MOST]; /* the first threads_count run */
+	size_t threads_count;
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t more;
 	struct list todo, done;
+	size_t idle; /* threads that wait for more */
 	bool end;
 	int event;
 };
@@ -53,7 +57,8 @@ static struct job *list_take(struct list *l)
 
 static void work(const struct injector *i, struct injected *at)
 {
-	const struct inject_options o = {
+	char again[40];
+	struct inject_options o = {
 		.library = i->library,
 		.size = i->size,
 		.name = "libgbpf-cupti.so",
@@ -65,6 +70,12 @@ static void work(const struct injector *i, struct injected *at)
 	at->err = neighbour_check(at->pid, at->result.why, sizeof(at->result.why));
 	if (!at->err)
 		at->err = inject(at->pid, &o, &at->result);
+	if (at->err != -EALREADY)
+		return;
+	/* it stays when it is done; another copy hands us on to it */
+	snprintf(again, sizeof(again), "libgbpf-cupti.so.%d", getpid());
+	o.name = again;
+	at->err = inject(at->pid, &o, &at->result);
 }
 
 static void *run(void *ctx)
@@ -76,7 +87,9 @@ static void *run(void *ctx)
 	while (!i->end) {
 		j = list_take(&i->todo);
 		if (!j) {
+			i->idle++;
 			pthread_cond_wait(&i->more, &i->lock);
+			i->idle--;
 			continue;
 		}
 		pthread_mutex_unlock(&i->lock);
@@ -103,10 +116,8 @@ int injector_new(struct injector **out, const void *library, size_t size)
 	pthread_mutex_init(&i->lock, NULL);
 	pthread_cond_init(&i->more, NULL);
 	i->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = i->event < 0 ? -errno : -pthread_create(&i->thread, NULL, run, i);
-	if (err) {
-		if (i->event >= 0)
-			close(i->event);
+	if (i->event < 0) {
+		err = -errno;
 		free(i);
 		return err;
 	}
@@ -122,9 +133,10 @@ void injector_free(struct injector *i)
 		return;
 	pthread_mutex_lock(&i->lock);
 	i->end = true;
-	pthread_cond_signal(&i->more);
+	pthread_cond_broadcast(&i->more);
 	pthread_mutex_unlock(&i->lock);
-	pthread_join(i->thread, NULL);
+	while (i->threads_count)
+		pthread_join(i->threads[--i->threads_count], NULL);
 	while ((j = list_take(&i->todo)))
 		free(j);
 	while ((j = list_take(&i->done))) {
@@ -146,15 +158,23 @@ int injector_fd(const struct injector *i)
 int injector_add(struct injector *i, uint32_t pid)
 {
 	struct job *j = calloc(1, sizeof(*j));
+	bool idle;
+	int err = 0;
 
 	if (!j)
 		return -ENOMEM;
 	j->i.pid = pid;
+	j->i.result.socket = -1;
 	pthread_mutex_lock(&i->lock);
 	list_add(&i->todo, j);
+	idle = i->idle > 0;
 	pthread_cond_signal(&i->more);
 	pthread_mutex_unlock(&i->lock);
-	return 0;
+	if (idle || i->threads_count == THREADS_MOST)
+		return 0;
+	err = -pthread_create(&i->threads[i->threads_count], NULL, run, i);
+	i->threads_count += !err;
+	return err && !i->threads_count ? err : 0;
 }
 
 int injector_take(struct injector *i, struct injected *out)

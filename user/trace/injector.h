@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A thread that loads the sidecar into processes, one after the other, so that whoever
- * empties rings need not wait for that.
+ * Threads that load the sidecar into processes, so that whoever empties rings need not wait
+ * for that.
  */
 #ifndef GBPF_TRACE_INJECTOR_H
 #define GBPF_TRACE_INJECTOR_H
@@ -20,10 +20,10 @@ struct injected {
 
 /* 0 or -errno. library (size bytes) must outlive it. */
 int injector_new(struct injector **out, const void *library, size_t size);
-/* Waits for the process it is at, if any; sockets nobody took are closed. NULL is accepted. */
+/* Waits for the processes it is at, if any; sockets nobody took are closed. NULL is accepted. */
 void injector_free(struct injector *i);
 int injector_fd(const struct injector *i); /* readable when a result is there */
-int injector_add(struct injector *i, uint32_t pid); /* 0 or -ENOMEM */
+int injector_add(struct injector *i, uint32_t pid); /* 0 or -errno */
 /* 1: a result, whose socket is the caller's now; 0: none. */
 int injector_take(struct injector *i, struct injected *out);
 

@@ -125,7 +125,7 @@ int gpus_finish(struct tracer *t); /* the same, once more, and stops */
 void gpus_stop(struct tracer *t);  /* lets go of the driver; may be repeated */
 
 /* gpu_time.c; all but start do nothing where GPU time was not asked for. 0 or -errno. */
-int gpu_time_start(struct tracer *t); /* once probes are in place */
+int gpu_time_start(struct tracer *t); /* before probes; sidecars start with the first step */
 int gpu_time_step(struct tracer *t);
 int64_t gpu_time_pause(const struct tracer *t); /* ns that a step may wait */
 int gpu_time_process(struct tracer *t, uint32_t pid); /* it calls CUDA */

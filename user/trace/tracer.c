@@ -217,14 +217,14 @@ int tracer_start(struct tracer *t, int fd, char *why, size_t size)
 	snprintf(why, size, "%s", "");
 	if (!err)
 		err = meta_begin(t);
+	if (!err) /* who calls CUDA is seen from the first probe on */
+		err = gpu_time_start(t);
 	if (!err)
 		err = tracer_attach(t, why, size);
 	if (!err)
 		err = calibrate(t->probes, &t->cost, between, t);
 	if (!err)
 		gpus_start(t);
-	if (!err)
-		err = gpu_time_start(t);
 	if (err && !*why)
 		snprintf(why, size, "starting the recording failed: %s", strerror(-err));
 	return err;
