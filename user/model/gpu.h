@@ -12,7 +12,10 @@
 
 /* Was there a sidecar that recorded anything? Without one GPU numbers are n/a, never 0. */
 bool session_has_work(const struct session *s);
-/* Why there is no GPU time for this process (index), for people; NULL: there is. */
+/*
+ * Why there is no GPU time for this process (index; UINT32_MAX: for any), for people; NULL:
+ * there is. The text may be the target's: escape it.
+ */
 const char *session_no_work(const struct session *s, uint32_t process);
 
 /* Is [from, to) wholly inside the sidecar's windows of this process? */
@@ -32,7 +35,7 @@ const struct work_call *work_call_of(const struct session *s, uint32_t call);
 enum work_time_flags {
 	WORK_UNCONTENDED = 1u << 0, /* the stream was free (F <= A0), no overhead record near */
 	WORK_BACK_PRESSURED = 1u << 1,
-	WORK_SHORT = 1u << 2,	    /* K1 - K0 < A1 - A0 of its own launch, not back-pressured */
+	WORK_SHORT = 1u << 2, /* kernel, K1 - K0 < A1 - A0 of its own launch, not back-pressured */
 	WORK_SIDE_STREAM = 1u << 3, /* ran on another stream than the thread's last launch */
 };
 
@@ -77,12 +80,21 @@ bool kernel_is_comm(const char *name);
  */
 int device_busy(const struct session *s, uint32_t physical, unsigned classes, struct spans *out);
 
+/*
+ * When a physical device was watched: inside the sidecar's windows of the processes that use
+ * it, and outside of the times in which one of them may have used it unwatched. The base of
+ * busy and idle shares. 0 or -ENOMEM.
+ */
+int device_covered(const struct session *s, uint32_t physical, struct spans *out);
+/* When CUPTI was at work itself in a process that uses the device. 0 or -ENOMEM. */
+int device_overheads(const struct session *s, uint32_t physical, struct spans *out);
+
 enum gap_class {
 	GAP_HOST_WAIT = 0,  /* the next work was asked for only after the last had ended */
 	GAP_SYNC_DRAIN = 1, /* host-wait while that thread was in a blocking wait across its end */
 	GAP_KERNEL_WAIT = 2, /* asked for in time, and less than 30 us */
-	GAP_OTHER = 3,	    /* asked for in time and longer: a dependency, a resource */
-	GAP_ARTEFACT = 4,   /* covered by an overhead record: the profiler's own doing */
+	GAP_OTHER = 3,	    /* asked for in time and longer: a dependency, a resource; or unknown */
+	GAP_ARTEFACT = 4,   /* half or more of it are overheads: the profiler's own doing */
 	GAP_CLASSES,
 };
 extern const char *const gap_class_words[GAP_CLASSES]; /* "host-wait", … */
@@ -114,10 +126,15 @@ enum occupancy_limit {
 /* Theoretical occupancy; what NVIDIA's cuda_occupancy.h and Kineto compute. */
 struct occupancy {
 	int blocks_per_sm;    /* that fit */
+	/* Blocks that each resource allows; INT_MAX: does not limit. Barriers are not recorded. */
 	int limit_blocks, limit_registers, limit_smem, limit_warps, limit_barriers;
 	unsigned limiting;    /* enum occupancy_limit */
 	int allocated_registers, allocated_smem; /* a block */
-	int percent;	      /* Kineto's "est. achieved occupancy %", of this grid */
+	/*
+	 * Kineto's "est. achieved occupancy %", of this grid: 0 above 48 KiB of shared memory,
+	 * which Kineto takes for the limit. blocks_per_sm knows better.
+	 */
+	int percent;
 	double grid_blocks_per_sm, warps_per_sm; /* of the whole grid, over all SMs */
 };
 /* -ENODATA where the device's properties are not known. */

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* From the entry of a launch to the end of its work: work_times(). */
+#include "model/gpu.h"
+#include "model/grow.h"
+
+/* A launch on a stream: entry, and start of its first work there. */
+struct queued {
+	int64_t entry, start;
+};
+
+struct timing {
+	const struct session *s;
+	struct work_times *times;
+	struct spans overheads; /* of all processes: whose it was matters less than when */
+	struct queued *queued;	/* of one stream, as its works */
+	int64_t *entries;	/* the same, sorted */
+	size_t count, queued_cap, entries_cap;
+};
+
+static int entry_order(const void *pa, const void *pb)
+{
+	int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
+
+	return a < b ? -1 : a > b;
+}
+
+/* Works of one launch are neighbours in their stream. */
+static int find_queued(struct timing *t, const struct session_stream *st)
+{
+	const struct session *s = t->s;
+	uint32_t last = CALL_NONE;
+	bool sorted = true;
+
+	t->count = 0;
+	for (uint32_t w = st->first_work; w < st->first_work + st->works; w++) {
+		uint32_t call = s->works[w].call;
+
+		if (call == CALL_NONE || call == last)
+			continue;
+		last = call;
+		if (GROW(t->queued, t->queued_cap, t->count + 1) ||
+		    GROW(t->entries, t->entries_cap, t->count + 1))
+			return -ENOMEM;
+		t->entries[t->count] = s->calls[call].begin;
+		sorted = sorted && (!t->count || t->entries[t->count - 1] <= t->entries[t->count]);
+		t->queued[t->count++] =
+			(struct queued){ s->calls[call].begin, s->works[w].begin };
+	}
+	if (!sorted)
+		qsort(t->entries, t->count, sizeof(*t->entries), entry_order);
+	return 0;
+}
+
+static size_t entries_before(const struct timing *t, int64_t ts)
+{
+	size_t low = 0, high = t->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->entries[middle] < ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Starts are in the order of the stream. */
+static size_t starts_until(const struct timing *t, int64_t ts)
+{
+	size_t low = 0, high = t->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->queued[middle].start <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Launches that had been made and not begun when this one was entered. */
+static uint32_t depth_at(const struct timing *t, int64_t entry)
+{
+	size_t asked = entries_before(t, entry), begun = starts_until(t, entry);
+
+	return asked > begun ? (uint32_t)(asked - begun) : 0;
+}
+
+static int64_t positive(int64_t ns)
+{
+	return ns > 0 ? ns : 0;
+}
+
+static bool is_first_of_call(const struct session *s, uint32_t work)
+{
+	size_t count;
+	const uint32_t *works;
+
+	if (!s->works[work].graph)
+		return true;
+	works = works_of(s, s->works[work].call, &count);
+	return works && works[0] == work;
+}
+
+static void fill(const struct timing *t, uint32_t work, int64_t free_from)
+{
+	const struct session *s = t->s;
+	const struct work *w = &s->works[work];
+	const struct call *c = &s->calls[w->call];
+	struct work_times *out = &t->times[work];
+	int64_t took = call_duration(c);
+
+	out->launch_to_start = w->begin - c->begin;
+	out->depth = depth_at(t, c->begin);
+	if (free_from <= c->begin && is_first_of_call(s, work) &&
+	    !spans_within(&t->overheads, c->begin, w->begin))
+		out->flags |= WORK_UNCONTENDED;
+	if (took < 0)
+		return;
+	out->queue_time = positive(w->begin - c->end);
+	if (free_from > c->end)
+		out->queue_delay =
+			positive((free_from < w->begin ? free_from : w->begin) - c->end);
+	else
+		out->queue_delay = 0;
+	out->total = (c->end > w->end ? c->end : w->end) - c->begin;
+	if (took > BACK_PRESSURE_NS && out->depth >= BACK_PRESSURE_DEPTH)
+		out->flags |= WORK_BACK_PRESSURED;
+	else if (w->kind == RECORD_WORK_KERNEL && !w->graph && w->end - w->begin < took)
+		out->flags |= WORK_SHORT;
+}
+
+static int time_stream(struct timing *t, const struct session_stream *st)
+{
+	const struct session *s = t->s;
+	int64_t free_from = INT64_MIN;
+	int err = find_queued(t, st);
+
+	for (uint32_t w = st->first_work; w < st->first_work + st->works && !err; w++) {
+		if (s->works[w].call != CALL_NONE)
+			fill(t, w, free_from);
+		if (s->works[w].end > free_from)
+			free_from = s->works[w].end;
+	}
+	return err;
+}
+
+/* Where a thread's launch went to another stream than its launch before. */
+static void mark_side_streams(const struct session *s, struct work_times *times)
+{
+	uint32_t thread = UINT32_MAX, stream = UINT32_MAX;
+
+	for (size_t i = 0; i < s->call_works_count; i++) { /* by call, and so by thread and time */
+		const struct work *w = &s->works[s->call_works[i]];
+
+		if (i && s->works[s->call_works[i - 1]].call == w->call)
+			continue;
+		if (s->calls[w->call].thread == thread && w->stream != stream)
+			times[s->call_works[i]].flags |= WORK_SIDE_STREAM;
+		thread = s->calls[w->call].thread;
+		stream = w->stream;
+	}
+}
+
+static int find_overheads(struct timing *t)
+{
+	const struct session *s = t->s;
+	size_t cap = 0;
+
+	for (size_t i = 0; i < s->overheads_count; i++) {
+		const struct session_overhead *o = &s->overheads[i];
+		struct span *last = t->overheads.count
+					    ? &t->overheads.items[t->overheads.count - 1] : NULL;
+
+		if (last && o->begin <= last->end) {
+			last->end = o->end > last->end ? o->end : last->end;
+			continue;
+		}
+		if (GROW(t->overheads.items, cap, t->overheads.count + 1))
+			return -ENOMEM;
+		t->overheads.items[t->overheads.count++] = (struct span){ o->begin, o->end };
+	}
+	return 0;
+}
+
+int work_times(const struct session *s, struct work_times **times)
+{
+	struct timing t = { .s = s };
+	int err;
+
+	*times = NULL;
+	t.times = calloc(s->works_count + 1, sizeof(*t.times));
+	err = t.times ? find_overheads(&t) : -ENOMEM;
+	for (size_t i = 0; i < s->works_count && !err; i++)
+		t.times[i] = (struct work_times){ NA_TIME, NA_TIME, NA_TIME, NA_TIME, 0, 0 };
+	for (size_t i = 0; i < s->streams_count && !err; i++)
+		err = time_stream(&t, &s->streams[i]);
+	if (!err)
+		mark_side_streams(s, t.times);
+	spans_free(&t.overheads);
+	free(t.queued);
+	free(t.entries);
+	if (err)
+		free(t.times);
+	else
+		*times = t.times;
+	return err;
+}
