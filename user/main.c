@@ -5,6 +5,7 @@ static const struct command *const commands[] = {
 	&cmd_trace,
 	&cmd_report,
 	&cmd_export,
+	&cmd_merge,
 	&cmd_monitor,
 	&cmd_top,
 	&cmd_doctor,

@@ -10,6 +10,7 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 extern const struct command cmd_trace;
 extern const struct command cmd_report;
 extern const struct command cmd_export;
+extern const struct command cmd_merge;
 extern const struct command cmd_monitor;
 extern const struct command cmd_top;
 extern const struct command cmd_doctor;

@@ -18,7 +18,7 @@ struct options {
 	bool split, compat, quiet;
 };
 
-static const char *const formats[] = {"auto", "perfetto", "kineto", "csv", NULL};
+static const char *const formats[] = {"auto", "perfetto", "kineto", "sqlite", "csv", NULL};
 
 #define FIELD(f) .offset = offsetof(struct options, f)
 static const struct opt opts[] = {
