@@ -125,11 +125,9 @@ struct export_item {
 struct export_walk;
 int export_walk_new(struct export_walk **out, const struct session *s,
 		    const struct export_options *o); /* -ENOMEM */
-/* Of calls those whose enum api_kind's bit is set in kinds, of works those of a device. */
-#define EXPORT_EVERY_DEVICE UINT32_MAX
-#define EXPORT_NO_DEVICE (UINT32_MAX - 1)
-int export_walk_some(struct export_walk **out, const struct session *s,
-		     const struct export_options *o, unsigned kinds, uint32_t physical);
+/* No calls, and of works those of a device (session_device.physical). */
+int export_walk_device(struct export_walk **out, const struct session *s,
+		       const struct export_options *o, uint32_t physical);
 bool export_walk_next(struct export_walk *w, struct export_item *item); /* false: the end */
 void export_walk_free(struct export_walk *w); /* NULL is accepted */
 

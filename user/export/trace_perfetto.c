@@ -8,8 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define STEPS 20000	/* of a counter at most */
-#define STEP_MIN 10000	/* ns */
+#define STEPS 20000	    /* of a counter at most */
+#define SAMPLE_MIN 10000    /* ns between samples, at least */
+#define RATES 1000	    /* of a rate, while its steps are shorter than RATE_MAX */
+#define RATE_MIN 100000	    /* ns */
+#define RATE_MAX 10000000
 #define CLEARED PERFETTO__PROTOS__TRACE_PACKET__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED
 
 static void clock_set(Perfetto__Protos__ClockSnapshot__Clock *c, uint32_t id, int64_t ns)
@@ -68,12 +71,24 @@ static void put_clocks(struct perfetto *f)
 		put_clock(f, NULL, f->begin, true);
 }
 
-/* What the counters cover, in steps that people can say: 1, 2 or 5 times a power of ten. */
-static void cover(struct perfetto *f)
+/* At least min, so that there are less than most of them: 1, 2 or 5 times a power of ten. */
+static int64_t step_for(int64_t span, int64_t most, int64_t min)
 {
 	static const int factors[] = {2, 5, 10};
-	int64_t unit = STEP_MIN;
-	int at = 0;
+	int64_t unit = min, step = min;
+
+	for (int at = 0; step < INT64_MAX / 20 && span / step >= most; at = (at + 1) % 3) {
+		step = unit * factors[at];
+		if (at == 2)
+			unit = step;
+	}
+	return step;
+}
+
+/* What the counters cover, and how finely. */
+static void cover(struct perfetto *f)
+{
+	int64_t coarse, fine;
 
 	f->begin = f->s->begin > f->o->from ? f->s->begin : f->o->from;
 	f->end = f->s->end < f->o->to ? f->s->end : f->o->to;
@@ -81,14 +96,10 @@ static void cover(struct perfetto *f)
 		f->begin = 0;
 	if (f->end < f->begin)
 		f->end = f->begin;
-	f->step = unit;
-	while (f->step < INT64_MAX / 20 && (f->end - f->begin) / f->step >= STEPS) {
-		f->step = unit * factors[at];
-		if (++at == 3) {
-			unit *= 10;
-			at = 0;
-		}
-	}
+	f->sample_step = step_for(f->end - f->begin, STEPS, SAMPLE_MIN);
+	coarse = step_for(f->end - f->begin, RATES, RATE_MIN);
+	fine = f->sample_step > RATE_MAX ? f->sample_step : RATE_MAX;
+	f->rate_step = coarse < fine ? coarse : fine;
 }
 
 static void done(struct perfetto *f)

@@ -55,7 +55,7 @@ struct perfetto {
 	size_t gpus_count;
 	struct map tracks;  /* kind and number of those that are described */
 	int64_t begin, end; /* what counters cover, ns */
-	int64_t step;	    /* of counters that are worked out, ns */
+	int64_t sample_step, rate_step; /* of counters that are worked out, ns */
 	uint64_t done, all; /* for progress: calls and works */
 };
 

@@ -16,11 +16,13 @@
 struct steps {
 	double *value;
 	size_t count;
+	int64_t step; /* ns */
 };
 
-static int steps_make(struct steps *v, const struct perfetto *f)
+static int steps_make(struct steps *v, const struct perfetto *f, int64_t step)
 {
-	v->count = (size_t)((f->end - f->begin + f->step - 1) / f->step);
+	v->step = step;
+	v->count = (size_t)((f->end - f->begin + step - 1) / step);
 	v->value = calloc(v->count + 2, sizeof(*v->value));
 	return v->value ? 0 : -ENOMEM;
 }
@@ -30,15 +32,15 @@ static void steps_clear(struct steps *v)
 	memset(v->value, 0, (v->count + 2) * sizeof(*v->value));
 }
 
-static int64_t step_begin(const struct perfetto *f, size_t i)
+static int64_t step_begin(const struct perfetto *f, const struct steps *v, size_t i)
 {
-	return f->begin + (int64_t)i * f->step;
+	return f->begin + (int64_t)i * v->step;
 }
 
 /* The first step that begins at or after ts; count: none. */
 static size_t step_after(const struct perfetto *f, const struct steps *v, int64_t ts)
 {
-	int64_t i = ts <= f->begin ? 0 : (ts - f->begin + f->step - 1) / f->step;
+	int64_t i = ts <= f->begin ? 0 : (ts - f->begin + v->step - 1) / v->step;
 
 	return i < (int64_t)v->count ? (size_t)i : v->count;
 }
@@ -51,8 +53,8 @@ static void steps_fill(const struct perfetto *f, struct steps *v, int64_t begin,
 	if (end > f->end)
 		end = f->end;
 	while (begin < end) {
-		size_t i = (size_t)((begin - f->begin) / f->step);
-		int64_t until = step_begin(f, i + 1);
+		size_t i = (size_t)((begin - f->begin) / v->step);
+		int64_t until = step_begin(f, v, i + 1);
 
 		if (until > end)
 			until = end;
@@ -91,7 +93,7 @@ static void put_steps(struct perfetto *f, const struct steps *v, uint64_t track,
 		double value = round(v->value[i] * scale * 10) / 10;
 
 		if (value > last || value < last)
-			put_double(f, step_begin(f, i), value);
+			put_double(f, step_begin(f, v, i), value);
 		last = value;
 	}
 	if (last > 0 || last < 0)
@@ -150,7 +152,7 @@ static int busy_of(const struct perfetto *f, uint32_t physical, struct steps *v)
 	struct export_walk *walk = NULL;
 	struct export_item item;
 	int64_t until = INT64_MIN;
-	int err = export_walk_some(&walk, f->s, f->o, 0, physical);
+	int err = export_walk_device(&walk, f->s, f->o, physical);
 
 	while (!err && export_walk_next(walk, &item)) {
 		steps_fill(f, v, item.begin > until ? item.begin : until, item.end);
@@ -172,14 +174,14 @@ static int put_busy(struct perfetto *f, size_t gpu, struct steps *v)
 		return err;
 	/* What there is of the last step is shorter. */
 	if (v->count)
-		v->value[v->count - 1] *= (double)f->step /
-			(double)(f->end - step_begin(f, v->count - 1));
+		v->value[v->count - 1] *= (double)v->step /
+			(double)(f->end - step_begin(f, v, v->count - 1));
 	perfetto_gpu(f, gpu);
 	track = perfetto_track(f, &(struct perfetto_track){
 		TRACK_GPU_COUNTER, gpu * 16 + GPU_BUSY, track_id(TRACK_GPU, gpu), "GPU busy",
 		"Share of time with a kernel, copy or set running; 0 where GPU work was not recorded",
 		"%", 1});
-	put_steps(f, v, track, 100.0 / (double)f->step);
+	put_steps(f, v, track, 100.0 / (double)v->step);
 	return 0;
 }
 
@@ -202,7 +204,7 @@ static bool launches_of(const struct perfetto *f, const struct session_thread *t
 
 		if (c->begin < f->begin || c->begin >= f->end || !counts_as_launch(f->s, c))
 			continue;
-		v->value[(size_t)((c->begin - f->begin) / f->step)]++;
+		v->value[(size_t)((c->begin - f->begin) / v->step)]++;
 		any = true;
 	}
 	return any;
@@ -223,27 +225,30 @@ static void put_launches(struct perfetto *f, uint32_t process, struct steps *v)
 	track = perfetto_track(f, &(struct perfetto_track){
 		TRACK_LAUNCHES, process, track_id(TRACK_PROCESS, process), "launches/s",
 		"Kernels and graphs asked for, over each step", "launches/s", -15});
-	put_steps(f, v, track, SECOND / (double)f->step);
+	put_steps(f, v, track, SECOND / (double)v->step);
 }
 
 int perfetto_counters(struct perfetto *f)
 {
 	const struct session *s = f->s;
-	struct steps v;
+	struct steps samples = {0}, rates = {0};
 	int err;
 
 	if (f->end <= f->begin)
 		return 0;
-	err = steps_make(&v, f);
+	err = steps_make(&samples, f, f->sample_step);
+	if (!err)
+		err = steps_make(&rates, f, f->rate_step);
 	for (uint32_t i = 0; i < s->processes_count && !err; i++)
 		if (export_wants_process(f->o, i))
-			put_launches(f, i, &v);
+			put_launches(f, i, &rates);
 	for (uint32_t i = 0; i < s->streams_count && !err; i++)
 		if (export_wants_process(f->o, s->streams[i].process))
-			put_depth(f, i, &v);
+			put_depth(f, i, &samples);
 	for (size_t i = 0; i < f->gpus_count && !err; i++)
 		if (f->gpus[i].physical != NO_GPU)
-			err = put_busy(f, i, &v);
-	free(v.value);
+			err = put_busy(f, i, &rates);
+	free(samples.value);
+	free(rates.value);
 	return err;
 }

@@ -6,8 +6,7 @@
 
 #include "export/trace_perfetto.h"
 #include "gpu/gpu.h"
-#include "model/grow.h"
-#include "probe/catalogue.h"
+#include "model/memory.h"
 
 static const struct {
 	const char *name, *unit;
@@ -99,122 +98,78 @@ int perfetto_samples(struct perfetto *f)
 
 /* ---- live bytes ---- */
 
-struct live {
-	struct map at;	 /* address to index into sizes */
-	uint64_t *sizes; /* 0: freed */
-	size_t count, cap;
-	uint64_t total;
+struct change {
+	int64_t ts, bytes;
 };
 
-/* Device memory only, and each allocation once where two layers are probed. */
-static bool counts(const struct session *s, const struct call *c)
+static int by_ts(const void *pa, const void *pb)
 {
-	uint8_t kind = s->apis[c->api].kind;
+	const struct change *a = pa, *b = pb;
 
-	if (!(c->flags & CALL_ARGS_CALL) || c->flags & (CALL_ERROR | CALL_OPEN | CALL_NO_END) ||
-	    strstr(s->apis[c->api].name, "Host"))
-		return false;
-	return c->parent == CALL_NONE || s->apis[s->calls[c->parent].api].kind != kind;
+	return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
-static int allocated(struct live *l, uint64_t address, uint64_t bytes)
+/* Of one process, from items on; how many of the items are its own. */
+static size_t changes_of(const struct allocation *items, size_t count, struct change *out,
+			 size_t *changes)
 {
-	uint32_t i = map_get(&l->at, address, 0);
-	int err = 0;
+	size_t n = 0, i = 0;
 
-	if (i == MAP_NONE) {
-		i = (uint32_t)l->count;
-		err = GROW(l->sizes, l->cap, l->count + 1);
-		if (!err)
-			err = map_put(&l->at, address, 0, i);
-		if (err)
-			return err;
-		l->sizes[l->count++] = 0;
+	for (; i < count && items[i].process == items[0].process; i++) {
+		int64_t bytes = (int64_t)(items[i].bytes & INT64_MAX >> 8);
+
+		if (items[i].host)
+			continue;
+		out[n++] = (struct change){items[i].begin, bytes};
+		if (items[i].end != NOT_FREED)
+			out[n++] = (struct change){items[i].end, -bytes};
 	}
-	l->total -= l->sizes[i]; /* its free was not seen */
-	l->sizes[i] = bytes;
-	l->total += bytes;
-	return 0;
+	qsort(out, n, sizeof(*out), by_ts);
+	*changes = n;
+	return i;
 }
 
-static void freed(struct live *l, uint64_t address)
+static void put_live(struct perfetto *f, uint32_t process, const struct change *c, size_t count)
 {
-	uint32_t i = map_get(&l->at, address, 0);
-
-	if (i == MAP_NONE)
-		return; /* allocated before the trace */
-	l->total -= l->sizes[i];
-	l->sizes[i] = 0;
-}
-
-static int account(struct live *l, const struct session *s, const struct call *c)
-{
-	const struct call_args *a = &s->transfers[c->args];
-
-	if (s->apis[c->api].kind == API_FREE) {
-		freed(l, a->object);
-		return 0;
-	}
-	return a->has_out && a->out ? allocated(l, a->out, a->bytes) : 0;
-}
-
-static void put_live(struct perfetto *f, uint32_t process, int64_t ts, uint64_t total, bool *begun)
-{
-	if (!*begun) {
-		uint64_t track;
-
-		perfetto_process(f, process);
-		track = perfetto_track(f, &(struct perfetto_track){
-			TRACK_LIVE, process, track_id(TRACK_PROCESS, process), "live bytes",
-			"Device memory allocated and not freed, of allocations within the trace",
-			"bytes", -14});
-		packets_sequence(&f->packets, track, ts);
-		*begun = true;
-	}
-	perfetto_value(f, ts, (int64_t)(total & INT64_MAX));
-}
-
-static int live_of(struct perfetto *f, uint32_t process, const struct export_options *all)
-{
-	struct live l = {.total = 0};
-	struct export_walk *walk = NULL;
-	struct export_item item;
-	uint64_t last = 0;
+	int64_t total = 0;
 	bool begun = false;
-	int err = export_walk_some(&walk, f->s, all, 1u << API_ALLOC | 1u << API_FREE,
-				   EXPORT_NO_DEVICE);
 
-	while (!err && export_walk_next(walk, &item)) {
-		const struct call *c = &f->s->calls[item.index];
-
-		if (!counts(f->s, c))
+	for (size_t i = 0; i < count; i++) {
+		total += c[i].bytes;
+		if (!export_wants(f->o, c[i].ts, c[i].ts))
 			continue;
-		err = account(&l, f->s, c);
-		if (l.total == last || !export_wants(f->o, item.begin, item.begin))
-			continue;
-		last = l.total;
-		put_live(f, process, item.begin, last, &begun);
+		if (!begun) {
+			perfetto_process(f, process);
+			packets_sequence(&f->packets, perfetto_track(f, &(struct perfetto_track){
+				TRACK_LIVE, process, track_id(TRACK_PROCESS, process), "live bytes",
+				"Device memory allocated within the trace and not freed", "bytes",
+				-14}), c[i].ts);
+			begun = true;
+		}
+		perfetto_value(f, c[i].ts, total);
 	}
-	export_walk_free(walk);
-	map_free(&l.at);
-	free(l.sizes);
-	return err;
 }
 
 int perfetto_live_bytes(struct perfetto *f)
 {
-	bool *only = calloc(f->s->processes_count + 1, sizeof(*only));
-	struct export_options all = EXPORT_ALL;
-	int err = only ? 0 : -ENOMEM;
+	struct change *changes;
+	struct memory m;
+	size_t i = 0;
+	int err = memory_find(f->s, &m);
 
-	all.processes = only;
-	for (uint32_t i = 0; i < f->s->processes_count && !err; i++) {
-		if (!export_wants_process(f->o, i))
-			continue;
-		only[i] = true;
-		err = live_of(f, i, &all);
-		only[i] = false;
+	if (err)
+		return err;
+	changes = calloc(2 * m.count + 1, sizeof(*changes));
+	err = changes ? 0 : -ENOMEM;
+	while (!err && i < m.count) {
+		uint32_t process = m.items[i].process;
+		size_t count;
+
+		i += changes_of(&m.items[i], m.count - i, changes, &count);
+		if (export_wants_process(f->o, process))
+			put_live(f, process, changes, count);
 	}
-	free(only);
+	memory_free(&m);
+	free(changes);
 	return err;
 }

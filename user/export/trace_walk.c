@@ -15,7 +15,6 @@ struct source {
 struct export_walk {
 	const struct session *s;
 	const struct export_options *o;
-	unsigned kinds;
 	struct source *heap;
 	size_t count;
 };
@@ -24,7 +23,6 @@ struct export_walk {
 static bool settle(const struct export_walk *w, struct source *src)
 {
 	struct export_item *i = &src->next;
-	bool kind = true;
 
 	for (;; i->index++, src->left--) {
 		if (i->is_work) {
@@ -35,12 +33,10 @@ static bool settle(const struct export_walk *w, struct source *src)
 		} else {
 			const struct call *c = &w->s->calls[i->index];
 
-			kind = w->kinds >> (w->s->apis[c->api].kind & 31) & 1;
 			i->begin = c->begin;
-			if (kind)
-				i->how = export_call_end(w->s, c, &i->end);
+			i->how = export_call_end(w->s, c, &i->end);
 		}
-		if (kind && export_wants(w->o, i->begin, i->end))
+		if (export_wants(w->o, i->begin, i->end))
 			return true;
 		if (!src->left)
 			return false;
@@ -82,40 +78,74 @@ static void add(struct export_walk *w, bool is_work, uint32_t first, uint32_t co
 		w->heap[w->count++] = src;
 }
 
-int export_walk_some(struct export_walk **out, const struct session *s,
-		     const struct export_options *o, unsigned kinds, uint32_t physical)
+static struct export_walk *walk_make(const struct session *s, const struct export_options *o)
 {
 	struct export_walk *w = calloc(1, sizeof(*w));
-	uint32_t order = 0;
 
 	if (!w)
-		return -ENOMEM;
+		return NULL;
 	w->s = s;
 	w->o = o;
-	w->kinds = kinds;
 	w->heap = calloc(s->threads_count + s->streams_count + 1, sizeof(*w->heap));
-	if (!w->heap) {
-		free(w);
-		return -ENOMEM;
+	if (w->heap)
+		return w;
+	free(w);
+	return NULL;
+}
+
+static void add_threads(struct export_walk *w)
+{
+	const struct session *s = w->s;
+
+	for (uint32_t i = 0; i < s->threads_count; i++)
+		if (export_wants_process(w->o, s->threads[i].process))
+			add(w, false, s->threads[i].first_call, s->threads[i].calls, i);
+}
+
+static void add_streams(struct export_walk *w, uint32_t physical)
+{
+	const struct session *s = w->s;
+
+	for (uint32_t i = 0; i < s->streams_count; i++) {
+		const struct session_stream *st = &s->streams[i];
+
+		if (export_wants_process(w->o, st->process) &&
+		    (physical == UINT32_MAX || s->devices[st->device].physical == physical))
+			add(w, true, st->first_work, st->works, (uint32_t)s->threads_count + i);
 	}
-	for (size_t i = 0; i < s->threads_count; i++, order++)
-		if (kinds && export_wants_process(o, s->threads[i].process))
-			add(w, false, s->threads[i].first_call, s->threads[i].calls, order);
-	for (size_t i = 0; i < s->streams_count; i++, order++)
-		if (export_wants_process(o, s->streams[i].process) &&
-		    (physical == EXPORT_EVERY_DEVICE ||
-		     physical == s->devices[s->streams[i].device].physical))
-			add(w, true, s->streams[i].first_work, s->streams[i].works, order);
+}
+
+static void heap_make(struct export_walk *w)
+{
 	for (size_t i = w->count / 2; i-- > 0;)
 		sift_down(w, i);
-	*out = w;
-	return 0;
 }
 
 int export_walk_new(struct export_walk **out, const struct session *s,
 		    const struct export_options *o)
 {
-	return export_walk_some(out, s, o, UINT32_MAX, EXPORT_EVERY_DEVICE);
+	struct export_walk *w = walk_make(s, o);
+
+	if (!w)
+		return -ENOMEM;
+	add_threads(w);
+	add_streams(w, UINT32_MAX);
+	heap_make(w);
+	*out = w;
+	return 0;
+}
+
+int export_walk_device(struct export_walk **out, const struct session *s,
+		       const struct export_options *o, uint32_t physical)
+{
+	struct export_walk *w = walk_make(s, o);
+
+	if (!w)
+		return -ENOMEM;
+	add_streams(w, physical);
+	heap_make(w);
+	*out = w;
+	return 0;
 }
 
 bool export_walk_next(struct export_walk *w, struct export_item *item)
