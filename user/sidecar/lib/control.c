@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,21 @@
 static struct {
 	int64_t clock, flush, off; /* when they are due, ns; off 0: it is not */
 } due;
+
+static char job_name[16]; /* of the thread that ours was made by; "": this is not ours */
+
+void control_thread(void)
+{
+	(void)prctl(PR_GET_NAME, job_name);
+	(void)prctl(PR_SET_NAME, "gbpf-sidecar");
+}
+
+/* Threads that CUPTI begins meanwhile, and keeps, do not look as if they were ours. */
+static void name_thread(bool ours)
+{
+	if (job_name[0])
+		(void)prctl(PR_SET_NAME, ours ? "gbpf-sidecar" : job_name);
+}
 
 int64_t now_ns(void)
 {
@@ -109,7 +125,8 @@ static int open_cupti(struct session *s, const char *wanted, struct wire_message
 	if (s->cupti.handle && (!wanted[0] || !strcmp(wanted, s->cupti.path)))
 		return 0;
 	err = cupti_open(&s->cupti, wanted, answer->text, sizeof(answer->text));
-	s->neighbour.pair = NULL;
+	s->neighbour.pair = 0;
+	s->neighbour.deep = err ? 0 : neighbour_deep(s->cupti.version);
 	if (!err && !neighbour_data(&s->neighbour.data, (const void *)(uintptr_t)
 							       s->cupti.register_callbacks))
 		err = -ENOTSUP;
@@ -183,12 +200,14 @@ static bool on_message(struct session *s, const struct wire_message *m, int fd)
 {
 	bool ok = false;
 
+	name_thread(false);
 	if (m->type == WIRE_HELLO)
 		ok = on_hello(s, m, fd);
 	else if (m->type == WIRE_START && s->layout)
 		ok = on_start(s, m);
 	else if (m->type == WIRE_STOP && s->layout)
 		ok = on_stop(s, m);
+	name_thread(true);
 	if (fd >= 0)
 		close(fd);
 	return ok;
@@ -293,6 +312,7 @@ void control_end(struct session *s)
 	pthread_mutex_unlock(&s->lock);
 	pool_rest(&s->pool);
 	s->layout = NULL;
+	s->window.withdrew = false;
 	close(s->fd);
 	s->fd = -1;
 	pthread_mutex_unlock(&s->control);

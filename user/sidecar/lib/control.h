@@ -7,6 +7,8 @@
 
 #include "session.h"
 
+/* Names the thread that takes the steps from now on, which is ours. */
+void control_thread(void);
 /*
  * Waits for a message of the loader for at most that long, and does what is due. False: the
  * session is over.

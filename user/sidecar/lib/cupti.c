@@ -9,6 +9,8 @@
 #include "find.h"
 #include "layout.h"
 
+#define DRIVER_13_2 13020 /* cuDriverGetVersion() */
+
 static bool resolve(struct cupti *c)
 {
 	const struct {
@@ -86,6 +88,25 @@ static bool search(struct cupti *c, const char *wanted)
 	return find_cupti(try_path, c);
 }
 
+/*
+ * 13.2 calls itself until the stack is full where the driver does not suit it
+ * (cuptiGetVersion to cuptiGetResultString and back). It is known by what it exports.
+ */
+static bool would_crash(const struct cupti *c)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), *at;
+	int (*driver_version)(int *version) = NULL;
+	int version = 0;
+
+	if (!c->enabled_kinds || dlsym(c->handle, "cuptiIsTracingSessionRunning"))
+		return false;
+	at = driver ? dlsym(driver, "cuDriverGetVersion") : NULL;
+	memcpy(&driver_version, &at, sizeof(at));
+	if (driver)
+		dlclose(driver);
+	return !driver_version || driver_version(&version) || version < DRIVER_13_2;
+}
+
 int cupti_open(struct cupti *c, const char *wanted, char *why, size_t size)
 {
 	int err = -ENOENT, result;
@@ -99,6 +120,8 @@ int cupti_open(struct cupti *c, const char *wanted, char *why, size_t size)
 	err = -ENOTSUP;
 	if (!resolve(c)) {
 		(void)snprintf(why, size, "%s lacks functions that are needed", c->path);
+	} else if (would_crash(c)) {
+		(void)snprintf(why, size, "%s is newer than the driver", c->path);
 	} else if ((result = c->get_version(&c->version))) {
 		(void)snprintf(why, size, "%s does not tell its version: %s", c->path,
 			       cupti_text(c, result));

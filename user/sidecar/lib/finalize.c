@@ -57,7 +57,7 @@ bool finalize(struct session *s)
 	void *subscriber = NULL;
 
 	if (s->cupti.version < CUPTI_12_6 || !s->cupti.finalize || !s->cupti.enable_callback ||
-	    window_taken(s) || s->window.kinds)
+	    window_taken(s) || s->window.withdrew || s->window.kinds)
 		return false;
 	atomic_store(&state, FINALIZE_WAITING);
 	if (s->cupti.subscribe(&subscriber, on_call, NULL))

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -78,7 +77,7 @@ static void on_exit_of_process(void)
 
 static void *run(void *user)
 {
-	(void)prctl(PR_SET_NAME, "gbpf-sidecar");
+	control_thread();
 	while (control_step(&session, -1))
 		;
 	control_end(&session);

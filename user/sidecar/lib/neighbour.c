@@ -5,10 +5,13 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "code.h"
 
 #define PAIR (2 * sizeof(void *))
+#define PAGE 4096u
 
 struct data_search {
 	struct cupti_data *data;
@@ -68,6 +71,7 @@ static bool contains(const struct dl_phdr_info *info, uintptr_t address)
 static int see_data(struct dl_phdr_info *info, size_t size, void *user)
 {
 	#define PAIR (2 * sizeof(void *))
+#define PAGE 4096u
 
 struct data_search *s = user;
 
@@ -77,6 +81,10 @@ struct data_search *s = user;
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		uintptr_t at = info->dlpi_addr + p->p_vaddr;
 
+		if (p->p_type == PT_LOAD && (!s->data->whole.to || at < s->data->whole.from))
+			s->data->whole.from = at;
+		if (p->p_type == PT_LOAD && at + p->p_memsz > s->data->whole.to)
+			s->data->whole.to = at + p->p_memsz;
 		if (p->p_type == PT_LOAD && (p->p_flags & (PF_W | PF_R)) == (PF_W | PF_R))
 			add_range(s->data, at, at + p->p_memsz);
 	}
@@ -95,10 +103,11 @@ struct data_search *s = user;
 bool neighbour_data(struct cupti_data *data, const void *inside)
 {
 	#define PAIR (2 * sizeof(void *))
+#define PAGE 4096u
 
 struct data_search s = { .data = data, .inside = (uintptr_t)inside };
 
-	data->count = 0;
+	memset(data, 0, sizeof(*data));
 	return dl_iterate_phdr(see_data, &s) && data->count;
 }
 
@@ -107,58 +116,115 @@ static uintptr_t word_at(uintptr_t at)
 	return __atomic_load_n((const uintptr_t *)at, __ATOMIC_RELAXED);
 }
 
-static int look(const struct cupti_data *data, struct code *code, char *why, size_t size)
+/* CUPTI 13.3 has an object for each client; before, there was one place. */
+size_t neighbour_deep(uint32_t version)
 {
-	for (size_t i = 0; i < data->count; i++) {
-		const struct address_range *r = &data->ranges[i];
+	return version >= CUPTI_13_3 ? 0x70 : 0;
+}
+
+/* The words at address, if there are such. It need not be memory at all. */
+static bool read_words(uintptr_t address, uintptr_t words[2])
+{
+	struct iovec to = { words, PAIR }, from = { (void *)address, PAIR };
+
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)PAIR;
+}
+
+static bool may_point(const struct cupti_data *data, uintptr_t word)
+{
+	return word >= PAGE && !(word % sizeof(void *)) && !(word >> 47) &&
+	       (word < data->whole.from || word >= data->whole.to);
+}
+
+/* The words at this place in data, or those that it points to. */
+static bool pair_at(const struct neighbour *n, uintptr_t at, bool pointed, uintptr_t words[2])
+{
+	words[0] = word_at(at);
+	if (pointed)
+		return may_point(&n->data, words[0]) && read_words(words[0] + n->deep, words);
+	words[1] = word_at(at + sizeof(void *));
+	return true;
+}
+
+/* The first place at which found() says so; 0: none. */
+static uintptr_t search(const struct neighbour *n, bool pointed,
+			bool (*found)(const uintptr_t words[2], void *user), void *user)
+{
+	for (size_t i = 0; i < n->data.count; i++) {
+		const struct address_range *r = &n->data.ranges[i];
 
 		for (uintptr_t at = r->from; at + PAIR <= r->to; at += sizeof(void *)) {
-			uintptr_t first = word_at(at), second = word_at(at + sizeof(void *));
+			uintptr_t words[2];
 
-			if (!code_foreign(code, first) || !code_foreign(code, second))
-				continue;
-			code_name(first, why, size);
-			return 1;
+			if (pair_at(n, at, pointed, words) && found(words, user))
+				return at;
 		}
 	}
 	return 0;
 }
 
-int neighbour_registered(const struct cupti_data *data, cupti_request_fn request, char *why,
+struct foreign {
+	struct code code;
+	uintptr_t first;
+};
+
+static bool is_foreign(const uintptr_t words[2], void *user)
+{
+	struct foreign *f = user;
+
+	f->first = words[0];
+	return code_foreign(&f->code, words[0]) && code_foreign(&f->code, words[1]);
+}
+
+int neighbour_registered(const struct neighbour *n, cupti_request_fn request, char *why,
 			 size_t size)
 {
-	struct code code;
-	int err = code_read(&code, (uintptr_t)request);
+	uintptr_t probe[2], at;
+	struct foreign f;
+	int err;
 
+	if (n->deep && !read_words((uintptr_t)probe, probe)) {
+		(void)snprintf(why, size, "process_vm_readv() is forbidden");
+		return -EPERM;
+	}
+	err = code_read(&f.code, (uintptr_t)request);
 	if (err) {
 		(void)snprintf(why, size, "the process's mappings cannot be looked through");
 		return err;
 	}
-	err = look(data, &code, why, size);
-	code_free(&code);
-	return err;
+	at = search(n, false, is_foreign, &f);
+	if (!at && n->deep)
+		at = search(n, true, is_foreign, &f);
+	if (at)
+		code_name(f.first, why, size);
+	code_free(&f.code);
+	return at != 0;
+}
+
+static bool is_ours(const uintptr_t words[2], void *user)
+{
+	const uintptr_t *ours = user;
+
+	return words[0] == ours[0] && words[1] == ours[1];
 }
 
 bool neighbour_note(struct neighbour *n, cupti_request_fn request, cupti_complete_fn complete)
 {
-	n->pair = NULL;
-	for (size_t i = 0; i < n->data.count; i++) {
-		const struct address_range *r = &n->data.ranges[i];
+	uintptr_t ours[2] = { (uintptr_t)request, (uintptr_t)complete };
 
-		for (uintptr_t at = r->from; at + PAIR <= r->to; at += sizeof(void *)) {
-			if (word_at(at) != (uintptr_t)request ||
-			    word_at(at + sizeof(void *)) != (uintptr_t)complete)
-				continue;
-			n->pair = (uintptr_t *)at;
-			return true;
-		}
-	}
-	return false;
+	n->pointed = false;
+	n->pair = search(n, false, is_ours, ours);
+	if (n->pair || !n->deep)
+		return n->pair != 0;
+	n->pointed = true;
+	n->pair = search(n, true, is_ours, ours);
+	return n->pair != 0;
 }
 
 bool neighbour_ours(const struct neighbour *n, cupti_request_fn request,
 		    cupti_complete_fn complete)
 {
-	return !n->pair || (word_at((uintptr_t)n->pair) == (uintptr_t)request &&
-			    word_at((uintptr_t)(n->pair + 1)) == (uintptr_t)complete);
+	uintptr_t ours[2] = { (uintptr_t)request, (uintptr_t)complete }, words[2];
+
+	return n->pair && pair_at(n, n->pair, n->pointed, words) && is_ours(words, ours);
 }

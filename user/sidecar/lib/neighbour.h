@@ -27,27 +27,33 @@ struct address_range {
 struct cupti_data {
 	struct address_range ranges[8];
 	size_t count;
+	struct address_range whole; /* of the library */
 };
 
 struct neighbour {
 	struct cupti_data data;
-	uintptr_t *pair; /* where ours are: request, complete. NULL: not known */
+	size_t deep;	/* 0, or: an object that data points to has them there, bytes in */
+	uintptr_t pair; /* where in data ours are, request and complete, or the pointer; 0: not
+			 * known */
+	bool pointed;	/* it is the pointer */
 };
 
 /* Finds the data of the library that inside points into. False: it has none. */
 bool neighbour_data(struct cupti_data *data, const void *inside);
+/* Where this version of CUPTI keeps the functions. */
+size_t neighbour_deep(uint32_t version);
 
 /*
  * Has anybody registered functions for buffers? why says whose. 1: yes; 0: no; -errno: it
  * cannot be said. Ours do not count. Maps memory while it looks.
  */
-int neighbour_registered(const struct cupti_data *data, cupti_request_fn request, char *why,
+int neighbour_registered(const struct neighbour *n, cupti_request_fn request, char *why,
 			 size_t size);
 
 /* Notes where these two, just registered, are kept. False: nowhere in data. */
 bool neighbour_note(struct neighbour *n, cupti_request_fn request, cupti_complete_fn complete);
 
-/* Are they still registered? Also true where that is not known. */
+/* Are they still registered? False, too, where that is not known. */
 bool neighbour_ours(const struct neighbour *n, cupti_request_fn request,
 		    cupti_complete_fn complete);
 

@@ -38,6 +38,7 @@ struct pool {
 /* What is on, so that exactly that is switched off. */
 struct window {
 	bool on;	 /* between BEGAN and ENDED */
+	bool withdrew;	 /* somebody else has begun: nothing of CUPTI is ours to end */
 	uint64_t kinds;	 /* bits by enum cupti_kind that we enabled */
 	bool functions;	 /* launch calls by cuptiActivityEnableDriverApi */
 	uint32_t flags;	 /* WIRE_ALL_API, WIRE_OVERHEAD */

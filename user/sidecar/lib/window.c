@@ -64,8 +64,7 @@ int window_clock(const struct session *s, struct wire_message *m)
 
 bool window_ours(const struct session *s)
 {
-	return s->neighbour.pair && neighbour_ours(&s->neighbour, buffers_request,
-						   buffers_complete);
+	return neighbour_ours(&s->neighbour, buffers_request, buffers_complete);
 }
 
 bool window_taken(const struct session *s)
@@ -93,7 +92,7 @@ static bool take_over(struct session *s, struct wire_message *answer)
 
 	if (window_ours(s))
 		return true;
-	found = neighbour_registered(&s->neighbour.data, buffers_request, whose, sizeof(whose));
+	found = neighbour_registered(&s->neighbour, buffers_request, whose, sizeof(whose));
 	if (found > 0) {
 		answer_with(answer, WIRE_REFUSED,
 			    "%s records with CUPTI in this process, or has done so", whose);
@@ -104,13 +103,8 @@ static bool take_over(struct session *s, struct wire_message *answer)
 						  "process cannot be seen: %s", whose);
 		return false;
 	}
-	if (failed(s, answer, "cuptiActivityRegisterCallbacks",
-		   s->cupti.register_callbacks(buffers_request, buffers_complete)))
-		return false;
-	if (neighbour_note(&s->neighbour, buffers_request, buffers_complete))
-		return true;
-	answer_with(answer, WIRE_REFUSED, "this CUPTI does not show who else uses it");
-	return false;
+	return !failed(s, answer, "cuptiActivityRegisterCallbacks",
+		       s->cupti.register_callbacks(buffers_request, buffers_complete));
 }
 
 static bool alone(struct session *s, struct wire_message *answer)
@@ -137,7 +131,11 @@ static bool alone(struct session *s, struct wire_message *answer)
 		return false;
 	ok = take_over(s, answer);
 	(void)s->cupti.unsubscribe(subscriber);
-	return ok;
+	if (!ok || window_ours(s) || neighbour_note(&s->neighbour, buffers_request,
+						    buffers_complete))
+		return ok;
+	answer_with(answer, WIRE_REFUSED, "this CUPTI does not show who else uses it");
+	return false;
 }
 
 static bool system_threads(struct session *s, struct wire_message *answer)
@@ -309,6 +307,7 @@ void window_end(struct session *s, struct wire_message *answer)
 	}
 	if (!s->devices_told)
 		s->devices_told = devices_tell(s);
+	answer->window = now_ns();
 	window_off(s);
 	result = collect(s);
 	answer->dropped = take_dropped(s);
@@ -335,6 +334,7 @@ bool window_withdraw(struct session *s, const char *why, struct wire_message *an
 		s->window.kinds = 0;
 	}
 	s->window.on = false;
+	s->window.withdrew = true;
 	answer_with(answer, WIRE_WITHDREW,
 		    "another profiler has begun to use CUPTI in this process%s%s; up to %u buffers "
 		    "of %u KiB with records of both were lost to both",
