@@ -22,8 +22,16 @@ APIS = {
     8: ("ncclAllReduce", "nccl", "collective", 0),
     9: ("cuMemAlloc_v2", "driver", "alloc", 243),
     10: ("cuCtxSynchronize", "driver", "sync", 17),
+    11: ("cudaMemcpyAsync", "runtime", "copy", 41),
+    12: ("cudaMemsetAsync", "runtime", "set", 51),
+    13: ("cudaGraphLaunch", "runtime", "graph", 311),
+    14: ("cudaStreamSynchronize", "runtime", "sync", 131),
+    15: ("cudaDeviceSynchronize", "runtime", "sync", 165),
 }
 LAUNCH, SYNC, DTOH, MEMSET, GRAPH, QUERY, RT_LAUNCH, NCCL, ALLOC, CTX_SYNC = range(1, 11)
+RT_COPY, RT_SET, RT_GRAPH, RT_SYNC, DEVICE_SYNC = range(11, 16)
+RUNTIME_OF = {LAUNCH: RT_LAUNCH, DTOH: RT_COPY, MEMSET: RT_SET, GRAPH: RT_GRAPH, SYNC: RT_SYNC,
+              CTX_SYNC: DEVICE_SYNC}
 
 # compute capability … reserved shared memory, as a real H200 says
 H200 = (9, 0, 132, 32, 1024, 2048, 32, 65536, 65536, 49152, 232448, 233472, 1024)
@@ -49,6 +57,7 @@ class Recording:
         self.calls = []  # (pid, tid, api, begin, end or None, correlation or None)
         self.works = []  # (pid, device, stream, kind, begin, end, correlation, linked)
         self.losses = 0
+        self.runtime = False  # driver calls are inside of the runtime's
         self.end = start
         self.correlation = 100
         for number, (name, library, kind, _) in APIS.items():
@@ -95,8 +104,13 @@ class Recording:
     def call(self, pid, tid, api, begin, end, depth=0, grid=None, block=128, ret=0, stream=0,
              record=True, size=0):
         """One call; end None: it never returns. Gives its correlation."""
+        if self.runtime and api in RUNTIME_OF:
+            outer = RUNTIME_OF[api]
+            self.add("begin", begin, pid, tid, 0x7000 - 0x100 * depth, outer)
+            depth += 1
         stack = 0x7000 - 0x100 * depth
-        where = (begin, pid, tid, stack, api)
+        inside = 200 if self.runtime and api in RUNTIME_OF else 0
+        where = (begin + inside, pid, tid, stack, api)
         if APIS[api][2] == "launch":
             self.add("launch", *where, 0x5000 + (grid or (4, 1, 1))[0], stream, 0,
                      *(grid or (4, 1, 1)), block, 1, 1)
@@ -106,6 +120,10 @@ class Recording:
             self.add("begin", *where)
         if end is not None:
             self.add("end", end, pid, tid, stack, api, ret)
+        if self.runtime and api in RUNTIME_OF:
+            if end is not None:
+                self.add("end", end + 300, pid, tid, stack + 0x100, outer, ret)
+            self.calls.append((pid, tid, outer, begin, end and end + 300, None))
         self.see(begin, end or begin)
         correlation = None
         if record and end is not None and APIS[api][1] != "nccl":
@@ -113,6 +131,7 @@ class Recording:
             correlation = self.correlation
             library = DRIVER if APIS[api][1] == "driver" else RUNTIME
             inset = min(20, (end - begin) // 4)
+            inset += inside
             self.add("work_call", begin + inset, end - begin - 2 * inset, pid, tid, library,
                      APIS[api][3], correlation, ret)
         self.calls.append((pid, tid, api, begin, end, correlation))
@@ -147,12 +166,13 @@ class Recording:
 
 
 def training(pid=422, steps=4, rank=None, start=1_000_000_000, step=1_000_000, recording=None,
-             nccl=False, **kwargs):
+             nccl=False, runtime=False, **kwargs):
     """
     A job of one thread: a step is a copy to the host, five launches, a set, a graph of three
     kernels and a wait; with NCCL, a collective.
     """
     r = recording or Recording(start, **kwargs)
+    r.runtime = runtime
     r.process(pid, rank=rank)
     r.thread(pid, pid)
     r.device(pid)

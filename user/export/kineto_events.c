@@ -96,18 +96,34 @@ static void put_end_state(struct kineto *k, enum export_end how)
 	put(k, "\"");
 }
 
-static bool linked(const struct kineto *k, uint32_t call, int64_t *earliest)
+/* Begin of the first work that is there with an arrow; INT64_MAX: there is none. */
+static int64_t first_work(const struct kineto *k, uint32_t call)
 {
 	size_t count;
 	const uint32_t *works = works_of(k->s, call, &count);
 
-	for (size_t i = 0; i < count; i++) {
-		if (export_cause(k->s, k->o, works[i]) == call) {
-			*earliest = k->s->works[works[i]].begin;
-			return true;
-		}
+	for (size_t i = 0; i < count; i++)
+		if (export_cause(k->s, k->o, works[i]) == call)
+			return k->s->works[works[i]].begin;
+	return INT64_MAX;
+}
+
+static bool linked(const struct kineto *k, uint32_t call, int64_t *earliest)
+{
+	const struct call *c = &k->s->calls[call];
+	uint32_t end = call + 1;
+
+	if (export_linked(k->s, call) != call)
+		return false;
+	if (k->s->apis[c->api].library == API_RUNTIME)
+		end = export_inside_end(k->s, call);
+	*earliest = INT64_MAX;
+	for (uint32_t i = call; i < end; i++) {
+		int64_t begin = first_work(k, i);
+
+		*earliest = begin < *earliest ? begin : *earliest;
 	}
-	return false;
+	return *earliest != INT64_MAX;
 }
 
 static void put_args(struct kineto *k, const struct export_item *item, uint64_t id)

@@ -4,10 +4,33 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "probe/catalogue.h"
+
 #define OWN_IDS ((uint64_t)UINT32_MAX + 1)
 
+uint32_t export_linked(const struct session *s, uint32_t call)
+{
+	uint32_t linked = call;
+
+	for (uint32_t at = s->calls[call].parent; at != CALL_NONE; at = s->calls[at].parent)
+		if (s->apis[s->calls[at].api].library == API_RUNTIME)
+			linked = at;
+	return linked;
+}
+
+/* Calls of a thread are sorted by begin: what is inside of one follows it. */
+uint32_t export_inside_end(const struct session *s, uint32_t call)
+{
+	const struct session_thread *t = &s->threads[s->calls[call].thread];
+	uint32_t end = call + 1, last = t->first_call + t->calls;
+
+	while (end < last && s->calls[end].parent != CALL_NONE && s->calls[end].parent >= call)
+		end++;
+	return end;
+}
+
 /* 0: CUPTI has none. */
-static uint32_t recorded(const struct session *s, uint32_t call)
+static uint32_t recorded_itself(const struct session *s, uint32_t call)
 {
 	const struct work_call *known = work_call_of(s, call);
 	const uint32_t *works;
@@ -17,6 +40,21 @@ static uint32_t recorded(const struct session *s, uint32_t call)
 		return known->correlation;
 	works = works_of(s, call, &count);
 	return works ? s->works[works[0]].correlation : 0;
+}
+
+/* The call that has the id of this one: itself, or the first inside of it; CALL_NONE: none. */
+static uint32_t source_of(const struct session *s, uint32_t call)
+{
+	uint32_t end = call + 1;
+
+	if (export_linked(s, call) != call)
+		return CALL_NONE;
+	if (s->apis[s->calls[call].api].library == API_RUNTIME)
+		end = export_inside_end(s, call);
+	for (uint32_t i = call; i < end; i++)
+		if (recorded_itself(s, i))
+			return i;
+	return CALL_NONE;
 }
 
 static int order(const void *pa, const void *pb)
@@ -42,6 +80,14 @@ static uint64_t key_of(const struct session *s, uint32_t call, uint32_t correlat
 	return (uint64_t)s->threads[s->calls[call].thread].process << 32 | correlation;
 }
 
+static void collect_one(const struct session *s, uint32_t call, uint64_t *ids, size_t *count)
+{
+	uint32_t linked = export_linked(s, call);
+
+	if (source_of(s, linked) == call)
+		ids[(*count)++] = key_of(s, linked, recorded_itself(s, call));
+}
+
 /* Calls with works or a record of CUPTI's; both lists are sorted by call. */
 static size_t collect(const struct session *s, uint64_t *ids)
 {
@@ -49,21 +95,18 @@ static size_t collect(const struct session *s, uint64_t *ids)
 	uint32_t last = CALL_NONE;
 
 	for (size_t w = 0; w < s->call_works_count; w++) {
-		const struct work *work = &s->works[s->call_works[w]];
+		uint32_t call = s->works[s->call_works[w]].call;
 
-		for (; i < s->work_calls_count && s->work_calls[i].call < work->call; i++)
-			ids[count++] = key_of(s, s->work_calls[i].call,
-					      s->work_calls[i].correlation);
-		if (work->call == last)
+		for (; i < s->work_calls_count && s->work_calls[i].call < call; i++)
+			collect_one(s, s->work_calls[i].call, ids, &count);
+		if (call == last)
 			continue;
-		last = work->call;
-		if (i < s->work_calls_count && s->work_calls[i].call == last)
-			ids[count++] = key_of(s, last, s->work_calls[i++].correlation);
-		else
-			ids[count++] = key_of(s, last, work->correlation);
+		last = call;
+		i += i < s->work_calls_count && s->work_calls[i].call == call;
+		collect_one(s, call, ids, &count);
 	}
 	for (; i < s->work_calls_count; i++)
-		ids[count++] = key_of(s, s->work_calls[i].call, s->work_calls[i].correlation);
+		collect_one(s, s->work_calls[i].call, ids, &count);
 	return count;
 }
 
@@ -95,7 +138,8 @@ void export_ids_free(struct export_ids *ids)
 
 uint64_t export_call_id(const struct export_ids *ids, uint32_t call)
 {
-	uint32_t id = recorded(ids->s, call);
+	uint32_t source = source_of(ids->s, call);
+	uint32_t id = source != CALL_NONE ? recorded_itself(ids->s, source) : 0;
 	uint64_t key = key_of(ids->s, call, id);
 
 	if (!id || (ids->count &&
@@ -109,6 +153,6 @@ uint64_t export_work_id(const struct export_ids *ids, uint32_t work)
 	uint32_t call = ids->s->works[work].call;
 
 	if (call != CALL_NONE)
-		return export_call_id(ids, call);
+		return export_call_id(ids, export_linked(ids->s, call));
 	return OWN_IDS + ids->s->calls_count + work;
 }

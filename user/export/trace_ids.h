@@ -18,7 +18,15 @@ struct export_ids {
 int export_ids_new(struct export_ids *ids, const struct session *s); /* -ENOMEM */
 void export_ids_free(struct export_ids *ids); /* may be repeated */
 uint64_t export_call_id(const struct export_ids *ids, uint32_t call);
-/* That of its call, whether it is wanted or not. */
+/* That of the call it is linked to, whether that is wanted or not. */
 uint64_t export_work_id(const struct export_ids *ids, uint32_t work);
+
+/*
+ * The call that readers take for the cause: the runtime's, where the driver's is inside of
+ * one. PyTorch and nsys know only that, and CUPTI has one correlation for both.
+ */
+uint32_t export_linked(const struct session *s, uint32_t call);
+/* Past the last call that is inside of this one. */
+uint32_t export_inside_end(const struct session *s, uint32_t call);
 
 #endif
