@@ -361,11 +361,7 @@ static const struct {
 static void *work(void *arg)
 {
 	struct worker *w = arg;
-	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR2);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	while (!ending) {
 		w->round(w);
 		w->rounds++;
@@ -390,8 +386,14 @@ int main(int argc, char **argv)
 {
 	struct worker *workers = calloc((size_t)argc, sizeof(*workers));
 	int i, failed = 0;
+	sigset_t set;
 	char byte;
 
+	/* A child that ends while posix_spawn() holds signals back wakes another thread. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	sigaddset(&set, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	for (i = 1; i < argc; i++)
 		if (!workers || !worker_start(&workers[i], argv[i]))
 			exit(2);

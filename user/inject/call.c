@@ -76,8 +76,7 @@ static int attend(struct tracee *t)
 	return s.kind == STOP_FAULT ? -EFAULT : stop_pass(t->caught.tid, PTRACE_CONT, &s);
 }
 
-/* It waits for us to take over, for some milliseconds. -ESTALE: no longer. */
-static int take_over(struct tracee *t)
+int tracee_take_over(struct tracee *t)
 {
 	const uint64_t at = t->memory + STUB_PAGE + offsetof(struct stub_data, claimed);
 	const uint32_t one = 1;
@@ -96,18 +95,17 @@ static int take_over(struct tracee *t)
 	return err ? err : tracee_in_stub(t) ? 0 : -ESTALE;
 }
 
-int tracee_call(struct tracee *t, int64_t until)
+int tracee_await(struct tracee *t, uint32_t known, int64_t until, uint32_t *state)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	int64_t begin = inject_now(), now;
-	uint32_t state = STUB_RUNNING;
-	int err = tracee_start(t);
+	int err = 0;
 
 	while (!err) {
-		if (!state_get(t, &state) || state >= STUB_LEFT)
-			return -ESTALE;
-		if (state != STUB_RUNNING)
-			return take_over(t);
+		if (!state_get(t, state))
+			return -ESRCH;
+		if (*state != known)
+			return 0;
 		err = attend(t);
 		now = inject_now();
 		if (!err && now >= until)

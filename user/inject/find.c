@@ -284,4 +284,7 @@ void inject_plan_free(struct inject_plan *p)
 {
 	free(p->linker_text);
 	p->linker_text = NULL;
+	if (p->pidfd >= 0)
+		close(p->pidfd);
+	p->pidfd = -1;
 }

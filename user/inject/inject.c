@@ -150,7 +150,7 @@ static int attempts(struct inject_plan *p, const struct inject_options *o, struc
 
 int inject(uint32_t pid, const struct inject_options *o, struct inject_result *r)
 {
-	struct inject_plan p = {.pid = pid, .why = r->why};
+	struct inject_plan p = {.pid = pid, .pidfd = -1, .why = r->why};
 	int64_t until = inject_now() + o->limit_ns;
 	int err;
 

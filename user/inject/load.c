@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The library goes over: a memfd and a socket made by the target, whose other ends we get. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,16 +21,11 @@ static uint64_t at(const struct tracee *t, size_t offset)
 	return tracee_memory(t) + STUB_PAGE + offset;
 }
 
-static int copy_fd(const struct inject_plan *p, int64_t fd)
+static int copy_fd(const struct loading *l, int32_t fd)
 {
-	int ours, pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	int ours = (int)syscall(SYS_pidfd_getfd, l->plan->pidfd, fd, 0);
 
-	if (pidfd < 0)
-		return -errno;
-	ours = (int)syscall(SYS_pidfd_getfd, pidfd, (int)fd, 0);
-	ours = ours < 0 ? -errno : ours;
-	close(pidfd);
-	return ours;
+	return ours < 0 ? -errno : ours;
 }
 
 static int write_all(int fd, const uint8_t *bytes, size_t size)
@@ -53,21 +44,6 @@ static int write_all(int fd, const uint8_t *bytes, size_t size)
 	return 0;
 }
 
-/* A system call in the target that says what failed. */
-static int call(struct loading *l, const char *name, long nr, const uint64_t args[6],
-		int64_t *result)
-{
-	int err = tracee_syscall(l->tracee, nr, args, result);
-
-	if (err)
-		return inject_refuse(l->plan, err, "The thread was lost in %s() (%s).", name,
-				     strerror(-err));
-	if (*result < 0 && *result > -4096)
-		return inject_refuse(l->plan, (int)*result, "%s() failed in the process (%s).", name,
-				     strerror((int)-*result));
-	return 0;
-}
-
 static int data_prepare(struct loading *l)
 {
 	struct stub_data d = {
@@ -75,6 +51,8 @@ static int data_prepare(struct loading *l)
 		.dlopen = l->plan->dlopen,
 		.dlsym = l->plan->dlsym,
 		.dlerror = l->plan->dlerror,
+		.memfd = -1,
+		.pair = {-1, -1},
 		.spins = SPINS,
 	};
 
@@ -83,31 +61,14 @@ static int data_prepare(struct loading *l)
 	return inject_write(l->plan->pid, at(l->tracee, 0), &d, sizeof(d)) ? 0 : -EFAULT;
 }
 
-static int descriptors_make(struct loading *l)
+static bool data_read(const struct loading *l, struct stub_data *d)
 {
-	const uint64_t memfd[6] = {at(l->tracee, offsetof(struct stub_data, name)), MFD_CLOEXEC};
-	const uint64_t pair[6] = {AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
-				  at(l->tracee, offsetof(struct stub_data, pair))};
-	int64_t result;
-	int32_t fds[2];
-	int err = call(l, "memfd_create", SYS_memfd_create, memfd, &result);
-
-	if (err)
-		return err;
-	l->memfd = (int)result;
-	err = call(l, "socketpair", SYS_socketpair, pair, &result);
-	if (err)
-		return err;
-	if (!inject_read(l->plan->pid, pair[3], fds, sizeof(fds)))
-		return inject_refuse(l->plan, -EFAULT, "The process's memory cannot be read.");
-	l->theirs = fds[0];
-	l->loader_end = fds[1];
-	return 0;
+	return inject_read(l->plan->pid, at(l->tracee, 0), d, sizeof(*d));
 }
 
-static int library_write(struct loading *l)
+static int library_write(struct loading *l, const struct stub_data *d)
 {
-	int err, fd = copy_fd(l->plan, l->memfd);
+	int err, fd = copy_fd(l, d->memfd);
 
 	if (fd < 0)
 		return inject_refuse(l->plan, fd, "Its descriptors cannot be copied (%s).",
@@ -117,34 +78,45 @@ static int library_write(struct loading *l)
 	if (err)
 		return inject_refuse(l->plan, err, "The library could not be handed over (%s).",
 				     strerror(-err));
-	fd = copy_fd(l->plan, l->loader_end);
+	fd = copy_fd(l, d->pair[1]);
 	if (fd < 0)
 		return inject_refuse(l->plan, fd, "Its socket cannot be copied (%s).", strerror(-fd));
 	l->result->socket = fd;
 	return 0;
 }
 
-static int data_complete(struct loading *l)
+/* The stub is ready and waits, but not for long. */
+static int hand_over(struct loading *l)
 {
-	const uint32_t fds[] = {(uint32_t)l->theirs, (uint32_t)l->memfd, (uint32_t)l->loader_end};
-	char path[64];
+	struct stub_data d;
+	char path[sizeof(d.path)] = "";
+	uint32_t go = STUB_GO;
+	int err;
 
+	if (!data_read(l, &d))
+		return inject_refuse(l->plan, -ESRCH, "The process has ended.");
+	err = library_write(l, &d);
 	/* Threads can have descriptors of their own. */
-	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", l->memfd);
-	if (inject_write(l->plan->pid, at(l->tracee, offsetof(struct stub_data, socket)), fds,
-			 sizeof(fds)) &&
-	    inject_write(l->plan->pid, at(l->tracee, offsetof(struct stub_data, path)), path,
-			 sizeof(path)))
-		return 0;
-	return inject_refuse(l->plan, -EFAULT, "The process's memory cannot be written.");
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", d.memfd);
+	if (!err && !inject_write(l->plan->pid, at(l->tracee, offsetof(struct stub_data, path)),
+				  path, sizeof(path)))
+		err = inject_refuse(l->plan, -ESRCH, "The process has ended.");
+	if (err)
+		go = STUB_CANCEL;
+	inject_write(l->plan->pid, at(l->tracee, offsetof(struct stub_data, go)), &go, sizeof(go));
+	return err;
 }
 
-/* What was made is closed in the target, as the stub does not come to it. */
+/* What the stub does not come to close. */
 static void descriptors_close(struct loading *l)
 {
-	const int fds[] = {l->memfd, l->theirs, l->loader_end};
+	struct stub_data d;
 	int64_t result;
 	size_t i;
+
+	if (!data_read(l, &d))
+		return;
+	const int fds[] = {d.memfd, d.pair[0], d.pair[1]};
 
 	for (i = 0; i < 3; i++) {
 		const uint64_t args[6] = {(uint64_t)fds[i]};
@@ -168,59 +140,94 @@ static int linker_error(struct loading *l, uint64_t address)
 	return inject_refuse(l->plan, -ELIBACC, "The process could not load it: %s", shown);
 }
 
-static int outcome(struct loading *l, int err)
+/* What the stub says that it did. */
+static int outcome(struct loading *l, const struct stub_data *d)
 {
-	struct stub_data d = {0};
-	bool read = inject_read(l->plan->pid, at(l->tracee, 0), &d, sizeof(d));
+	int err;
 
-	l->result->returned = d.returned;
-	if (err == -EBUSY)
+	switch (d->state & ~(uint32_t)STUB_LEFT) {
+	case STUB_DONE:
+		l->result->returned = d->returned;
+		return 0;
+	case STUB_FAILED:
+		err = d->memfd < 0 ? d->memfd : d->returned;
+		return inject_refuse(l->plan, err, "%s() failed in the process (%s).",
+				     d->memfd < 0 ? "memfd_create" : "socketpair", strerror(-err));
+	case STUB_ABANDONED: /* we were too slow */
+		return -EAGAIN;
+	default:
+		return linker_error(l, d->error);
+	}
+}
+
+static int went_wrong(struct loading *l, int err)
+{
+	switch (err) {
+	case -EBUSY:
 		return inject_refuse(l->plan, err, "Other threads of the process keep its dynamic "
 						   "linker busy; try again.");
-	if (err == -ETIMEDOUT)
+	case -ETIMEDOUT:
 		return inject_refuse(l->plan, err, "The call in the process has not returned in time; it "
 						   "goes on by itself when it does.");
-	if (err == -EFAULT)
+	case -EFAULT:
 		return inject_refuse(l->plan, err, "The library crashed when it was called.");
-	if (err == -ESTALE && read && (d.state & ~(uint32_t)STUB_LEFT) == STUB_DONE)
-		return 0; /* we were late, and it has gone on by itself */
-	if (err)
+	default:
 		return inject_refuse(l->plan, err, "The thread was lost in the call (%s).",
 				     strerror(-err));
-	if (!read || d.state == STUB_RUNNING)
-		return inject_refuse(l->plan, -EFAULT, "The process's memory cannot be read.");
-	return d.state == STUB_DONE ? 0 : linker_error(l, d.error);
+	}
+}
+
+/* With the stub running. *stands: see load(). */
+static int accompany(struct loading *l, bool *stands)
+{
+	int64_t until = inject_now() + CALL_NS;
+	uint32_t state = STUB_RUNNING;
+	struct stub_data d;
+	int err, refused = 0;
+
+	until = until < l->until ? until : l->until;
+	err = tracee_await(l->tracee, STUB_RUNNING, until, &state);
+	if (!err && state == STUB_READY) {
+		refused = hand_over(l);
+		err = tracee_await(l->tracee, STUB_READY, until, &state);
+	}
+	*stands = err == -EBUSY || err == -EFAULT;
+	if (err == -EBUSY)
+		descriptors_close(l);
+	if (err)
+		return refused ? refused : went_wrong(l, err);
+	if (!data_read(l, &d))
+		return went_wrong(l, -ESRCH);
+	err = tracee_take_over(l->tracee);
+	*stands = !err || err == -EFAULT;
+	if (err && err != -ESTALE)
+		return went_wrong(l, err);
+	return refused ? refused : outcome(l, &d);
+}
+
+static void socket_close(struct loading *l)
+{
+	if (l->result->socket >= 0)
+		close(l->result->socket);
+	l->result->socket = -1;
 }
 
 int load(struct loading *l, bool *stands)
 {
-	int64_t until = inject_now() + CALL_NS;
 	int err = tracee_enter(l->tracee);
 
-	l->memfd = l->theirs = l->loader_end = -1;
 	*stands = true;
+	if (!err)
+		err = data_prepare(l);
+	if (!err)
+		err = tracee_start(l->tracee);
 	if (err)
 		return inject_refuse(l->plan, err, "The thread could not be borrowed (%s).",
 				     strerror(-err));
-	err = data_prepare(l);
-	if (!err)
-		err = descriptors_make(l);
-	if (!err)
-		err = library_write(l);
-	if (!err)
-		err = data_complete(l);
-	if (err) {
-		descriptors_close(l);
-		return err;
-	}
-	err = tracee_call(l->tracee, until < l->until ? until : l->until);
-	*stands = !err || err == -EBUSY || err == -EFAULT;
-	if (err == -EBUSY) {
-		descriptors_close(l);
-		close(l->result->socket);
-		l->result->socket = -1;
-	}
-	return outcome(l, err);
+	err = accompany(l, stands);
+	if (err)
+		socket_close(l);
+	return err;
 }
 
 #endif

@@ -13,11 +13,11 @@ struct loading {
 	const struct inject_options *options;
 	struct inject_result *result;
 	int64_t until; /* CLOCK_MONOTONIC, ns */
-	int memfd, theirs, loader_end; /* numbers in the target, -1 */
 };
 
 /*
- * Everything that the borrowed thread does. 0 or a negative error, why set. *stands:
+ * Everything that the borrowed thread does. 0 or a negative error, why set; -EAGAIN: in
+ * vain, with nothing done. *stands:
  * it is stopped, and to be released; else it has gone on or is gone.
  */
 int load(struct loading *l, bool *stands);

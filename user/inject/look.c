@@ -173,6 +173,13 @@ static int look_at_files(struct inject_plan *p)
 {
 	int err, exe, dir = proc_open(p->pid);
 
+	p->pidfd = dir < 0 ? -1 : (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (dir >= 0 && p->pidfd < 0) {
+		err = -errno;
+		close(dir);
+		return inject_refuse(p, err, "It is no process that could be opened (%s).",
+				     strerror(-err));
+	}
 	if (dir < 0)
 		return inject_refuse(p, dir, dir == -ESRCH ? "There is no such process."
 							   : "The process is hidden from us.");

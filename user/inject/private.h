@@ -22,6 +22,7 @@ struct inject_range {
 /* What is known of a process before anything in it is touched. */
 struct inject_plan {
 	uint32_t pid;
+	int pidfd; /* -1: none yet */
 	uint64_t dlopen, dlsym, dlerror, errno_location; /* addresses in the target */
 	uint64_t syscall_ret; /* "syscall; ret", any will do */
 	uint64_t restorer;    /* of signal handlers: "mov $15, %rax; syscall" */
@@ -106,8 +107,15 @@ int tracee_enter(struct tracee *t);
 int tracee_syscall(struct tracee *t, long nr, const uint64_t args[6], int64_t *result);
 /* Memory of ours in the target (tracee_enter() made it). */
 uint64_t tracee_memory(const struct tracee *t);
-/* Runs dlopen, dlsym and entry; see stub.h for what is there afterwards. */
-int tracee_call(struct tracee *t, int64_t until);
+/* Lets it run the stub (stub.h). */
+int tracee_start(struct tracee *t);
+/*
+ * Until the stub's state is another than known. -ETIMEDOUT; -EFAULT: it crashed, and
+ * stands there; -EBUSY: it waited for another thread's dlopen(), and stands; -ESRCH.
+ */
+int tracee_await(struct tracee *t, uint32_t known, int64_t until, uint32_t *state);
+/* Stops it where the stub waits for that. -ESTALE: it waits no longer, and has gone on. */
+int tracee_take_over(struct tracee *t);
 /* Unmaps what tracee_enter() mapped. */
 int tracee_leave(struct tracee *t);
 int64_t tracee_stopped_ns(const struct tracee *t);

@@ -196,7 +196,7 @@ static int call(struct tracee *t, long nr, const uint64_t args[6], int64_t *resu
 
 static int memory_map(struct tracee *t)
 {
-	const uint64_t args[6] = {0, STUB_MEMORY, PROT_READ | PROT_WRITE,
+	const uint64_t args[6] = {0, STUB_MEMORY, PROT_READ | PROT_WRITE | PROT_EXEC,
 				  MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0};
 	int64_t at;
 	int err = call(t, SYS_mmap, args, &at);
@@ -227,7 +227,6 @@ static int memory_fill(struct tracee *t)
 int tracee_enter(struct tracee *t)
 {
 	int err = state_read(t);
-	int64_t result;
 
 	if (!err)
 		err = spare_fill(t);
@@ -235,14 +234,7 @@ int tracee_enter(struct tracee *t)
 		return err;
 	t->entered = true;
 	err = memory_map(t);
-	if (!err)
-		err = memory_fill(t);
-	if (!err) {
-		const uint64_t args[6] = {t->memory, STUB_PAGE, PROT_READ | PROT_EXEC};
-
-		err = call(t, SYS_mprotect, args, &result);
-	}
-	return err;
+	return err ? err : memory_fill(t);
 }
 
 int tracee_leave(struct tracee *t)

@@ -25,7 +25,6 @@ struct tracee {
 	uint8_t xstate[INJECT_XSTATE_MAX];
 };
 
-int tracee_start(struct tracee *t); /* lets it run the stub */
 bool tracee_in_stub(struct tracee *t);
 
 #endif

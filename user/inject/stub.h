@@ -16,29 +16,33 @@
 
 enum stub_state {
 	STUB_RUNNING = 0,
+	STUB_READY, /* descriptors are there: waits for go */
 	STUB_DONE,
 	STUB_NO_OPEN, /* dlopen() failed, error points to why */
 	STUB_NO_ENTRY,
+	STUB_FAILED,	/* a system call did: memfd or returned is -errno */
+	STUB_ABANDONED, /* no go came, or another one; descriptors are closed again */
 	STUB_LEFT = 16, /* added: nobody took the thread over, it has restored itself */
 };
+
+enum stub_go { STUB_GO = 1, STUB_WAITED, STUB_CANCEL };
 
 /* Its address is in %rbx. stub.c knows the offsets. */
 struct stub_data {
 	uint64_t errno_location, dlopen, dlsym, dlerror;
 	uint64_t handle, function;
 	uint64_t error; /* address of a string */
-	uint32_t socket, memfd;
-	uint32_t loader_end; /* of the socket: closed at first */
+	int32_t memfd;	/* -1: none */
 	int32_t returned;
+	int32_t pair[2]; /* the socket: the target's end, the loader's; -1: none */
 	uint32_t state;
 	uint32_t saved_errno;
-	uint64_t spins;	 /* waits that often for the loader when all is done */
+	uint64_t spins;	  /* waits that often for the loader */
 	uint32_t claimed; /* the loader will take over: wait as long again */
-	uint32_t pad;
+	uint32_t go;
 	char path[64];
 	char entry[64];
 	char name[64];
-	int32_t pair[2];
 };
 
 extern const uint8_t inject_stub[], inject_stub_end[];
