@@ -3,8 +3,11 @@
 import os
 import socket
 import subprocess
+import time
 
-from sidecar_loader import Loader
+import pytest
+
+from sidecar_loader import BEGAN, READY, Loader
 
 
 class Target:
@@ -57,7 +60,6 @@ class Target:
 
     def started(self, seconds=60.0, **hello):
         """A loader in the middle of a window."""
-        from sidecar_loader import BEGAN, READY
         loader = self.attach()
         answer = loader.hello(**hello)
         assert answer.type == READY, answer
@@ -83,3 +85,28 @@ class Target:
         self.process.communicate()
         for end in self.loaders:
             end.close()
+
+
+@pytest.fixture
+def target(build, tmp_path):
+    """Makes targets; what they asked of CUPTI is written down."""
+    made = []
+
+    def make(**how):
+        how.setdefault("SIMCUPTI_LOG", str(tmp_path / "cupti.log"))
+        made.append(Target(build, **how))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def left(t):
+    """Waits until no thread of the sidecar's is there; in the middle of a message one has
+    another name."""
+    none, until = 0, time.monotonic() + 5
+    while none < 2:
+        assert time.monotonic() < until, "it stays"
+        none = 0 if t.tell("threads") else none + 1
+        time.sleep(0.005)

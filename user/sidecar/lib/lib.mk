@@ -33,4 +33,11 @@ $(BUILD)/obj/user/sidecar/library.o $(BUILD)/san/obj/user/sidecar/library.o: $(S
 $(BUILD)/obj/user/sidecar/library.o $(BUILD)/san/obj/user/sidecar/library.o: \
 	CPPFLAGS += -DSIDECAR_LIBRARY='"$(SIDECAR_LIB)"'
 
--include $(SIDECAR_OBJS:.o=.d)
+# Unit tests and the fuzzer of it have it inside; built as the rest of user/ is.
+SIDECAR_UNIT := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_cupti_*.c))
+SIDECAR_INSIDE := $(SIDECAR_SRCS:%.c=$(BUILD)/obj/%.o)
+SIDECAR_INSIDE_SAN := $(SIDECAR_SRCS:%.c=$(BUILD)/san/obj/%.o)
+$(SIDECAR_UNIT:%=$(BUILD)/tests/unit/%): $(SIDECAR_INSIDE)
+$(SIDECAR_UNIT:%=$(BUILD)/san/tests/unit/%) $(BUILD)/fuzz/fuzz_cupti: $(SIDECAR_INSIDE_SAN)
+
+-include $(SIDECAR_OBJS:.o=.d) $(SIDECAR_INSIDE:.o=.d) $(SIDECAR_INSIDE_SAN:.o=.d)
