@@ -6,6 +6,9 @@ INTEGRATION_SRCS := $(filter-out tests/integration/inject_payload.c,\
 	$(wildcard tests/integration/*.c))
 INTEGRATION_BINS := $(INTEGRATION_SRCS:tests/integration/%.c=$(BUILD)/tests/integration/%)
 
+# Uses what the unit tests make sessions with.
+$(BUILD)/tests/integration/export_random: LDLIBS := -lcmocka $(LDLIBS)
+
 $(BUILD)/tests/integration/%: $(BUILD)/obj/tests/integration/%.o $(BUILD)/libgbpf.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)

@@ -125,9 +125,6 @@ struct export_item {
 struct export_walk;
 int export_walk_new(struct export_walk **out, const struct session *s,
 		    const struct export_options *o); /* -ENOMEM */
-/* No calls, and of works those of a device (session_device.physical). */
-int export_walk_device(struct export_walk **out, const struct session *s,
-		       const struct export_options *o, uint32_t physical);
 bool export_walk_next(struct export_walk *w, struct export_item *item); /* false: the end */
 void export_walk_free(struct export_walk *w); /* NULL is accepted */
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "export/trace_perfetto.h"
+#include "model/merge.h"
 
 #define SECOND 1000000000.0
 
@@ -147,20 +148,27 @@ static void put_depth(struct perfetto *f, uint32_t stream, struct steps *v)
 
 /* ---- GPU busy ---- */
 
+/* The union, as the works come: nothing is kept of them. */
 static int busy_of(const struct perfetto *f, uint32_t physical, struct steps *v)
 {
-	struct export_walk *walk = NULL;
-	struct export_item item;
+	struct merge merge;
 	int64_t until = INT64_MIN;
-	int err = export_walk_device(&walk, f->s, f->o, physical);
+	uint32_t i;
+	int err = merge_begin(&merge, f->s, physical);
 
-	while (!err && export_walk_next(walk, &item)) {
-		steps_fill(f, v, item.begin > until ? item.begin : until, item.end);
-		if (item.end > until)
-			until = item.end;
+	if (err)
+		return err;
+	while ((i = merge_next(&merge)) != WORK_NONE) {
+		const struct work *w = &f->s->works[i];
+
+		if (!export_wants_work(f->s, f->o, i))
+			continue;
+		steps_fill(f, v, w->begin > until ? w->begin : until, w->end);
+		if (w->end > until)
+			until = w->end;
 	}
-	export_walk_free(walk);
-	return err;
+	merge_end(&merge);
+	return 0;
 }
 
 static int put_busy(struct perfetto *f, size_t gpu, struct steps *v)

@@ -78,45 +78,17 @@ static void add(struct export_walk *w, bool is_work, uint32_t first, uint32_t co
 		w->heap[w->count++] = src;
 }
 
-static struct export_walk *walk_make(const struct session *s, const struct export_options *o)
-{
-	struct export_walk *w = calloc(1, sizeof(*w));
-
-	if (!w)
-		return NULL;
-	w->s = s;
-	w->o = o;
-	w->heap = calloc(s->threads_count + s->streams_count + 1, sizeof(*w->heap));
-	if (w->heap)
-		return w;
-	free(w);
-	return NULL;
-}
-
-static void add_threads(struct export_walk *w)
-{
-	const struct session *s = w->s;
-
-	for (uint32_t i = 0; i < s->threads_count; i++)
-		if (export_wants_process(w->o, s->threads[i].process))
-			add(w, false, s->threads[i].first_call, s->threads[i].calls, i);
-}
-
-static void add_streams(struct export_walk *w, uint32_t physical)
-{
-	const struct session *s = w->s;
-
-	for (uint32_t i = 0; i < s->streams_count; i++) {
-		const struct session_stream *st = &s->streams[i];
-
-		if (export_wants_process(w->o, st->process) &&
-		    (physical == UINT32_MAX || s->devices[st->device].physical == physical))
-			add(w, true, st->first_work, st->works, (uint32_t)s->threads_count + i);
-	}
-}
-
 static void heap_make(struct export_walk *w)
 {
+	const struct session *s = w->s;
+	uint32_t order = 0;
+
+	for (size_t i = 0; i < s->threads_count; i++, order++)
+		if (export_wants_process(w->o, s->threads[i].process))
+			add(w, false, s->threads[i].first_call, s->threads[i].calls, order);
+	for (size_t i = 0; i < s->streams_count; i++, order++)
+		if (export_wants_process(w->o, s->streams[i].process))
+			add(w, true, s->streams[i].first_work, s->streams[i].works, order);
 	for (size_t i = w->count / 2; i-- > 0;)
 		sift_down(w, i);
 }
@@ -124,25 +96,17 @@ static void heap_make(struct export_walk *w)
 int export_walk_new(struct export_walk **out, const struct session *s,
 		    const struct export_options *o)
 {
-	struct export_walk *w = walk_make(s, o);
+	struct export_walk *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return -ENOMEM;
-	add_threads(w);
-	add_streams(w, UINT32_MAX);
-	heap_make(w);
-	*out = w;
-	return 0;
-}
-
-int export_walk_device(struct export_walk **out, const struct session *s,
-		       const struct export_options *o, uint32_t physical)
-{
-	struct export_walk *w = walk_make(s, o);
-
-	if (!w)
+	w->s = s;
+	w->o = o;
+	w->heap = calloc(s->threads_count + s->streams_count + 1, sizeof(*w->heap));
+	if (!w->heap) {
+		free(w);
 		return -ENOMEM;
-	add_streams(w, physical);
+	}
 	heap_make(w);
 	*out = w;
 	return 0;
