@@ -92,11 +92,11 @@ class Recording:
               static=0, dynamic=0):
         self.add("shape", pid, number, text(kernel), *grid, *block, registers, static, dynamic, 0)
 
-    def sidecar(self, pid, begin, end):
-        """A window of the sidecar, without losses."""
+    def sidecar(self, pid, begin, end, error=1):
+        """A window of the sidecar, without losses; error of its clock, ns."""
         self.add("sidecar", begin, pid, 2, 0, 130001, text(""))
         self.add("sidecar", end, pid, 3, 0, 130001, text(""))
-        self.add("sidecar", end, pid, 9, 700, 130001, text(""))
+        self.add("sidecar", end, pid, 9, error, 130001, text(""))
 
     def see(self, *times):
         self.end = max(self.end, *times)
@@ -134,7 +134,7 @@ class Recording:
             inset += inside
             self.add("work_call", begin + inset, end - begin - 2 * inset, pid, tid, library,
                      APIS[api][3], correlation, ret)
-        self.calls.append((pid, tid, api, begin, end, correlation))
+        self.calls.append((pid, tid, api, begin + inside, end, correlation))
         return correlation
 
     def poll(self, pid, tid, begin, end, count, inside):
@@ -216,3 +216,65 @@ def training(pid=422, steps=4, rank=None, start=1_000_000_000, step=1_000_000, r
 
 def rng(seed):
     return random.Random(seed)
+
+
+def _busy_thread(r, random, pid, tid, streams, hostile, now):
+    """Calls of one thread, some inside others, with the work that they lead to."""
+    free = dict.fromkeys(streams, now)
+    for _ in range(random.randint(3, 25)):
+        now += random.choice([5, 6, 700, 5_000])
+        took = random.choice([0, 1, 2, 900, 4_000, 60_000])
+        kind = random.choice([LAUNCH, LAUNCH, LAUNCH, GRAPH, DTOH, MEMSET, ALLOC, SYNC, NCCL])
+        if random.random() < 0.1:
+            r.poll(pid, tid, now, now + took + 10, random.randint(1, 9), took)
+            now += took + 11
+            continue
+        if kind == NCCL:
+            r.call(pid, tid, NCCL, now, now + took + 200)
+            c = r.call(pid, tid, LAUNCH, now + 50, now + 150, depth=1, stream=0x77)
+            r.work(pid, KERNEL, now + 150, now + 9_000, c, stream=streams[0])
+            now += took + 201
+            continue
+        stream = random.choice(streams)
+        c = r.call(pid, tid, kind, now, now + took, stream=0x70 + stream,
+                   ret=2 if kind in (ALLOC, SYNC) and random.random() < 0.3 else 0, size=random.choice([0, 1, 4096, 1 << 40]))
+        begin = max(free[stream], now + random.choice([0, 1, took, took + 30_000]))
+        if random.random() < 0.2:
+            begin = now + took  # overlaps what is still running there
+        if kind in (LAUNCH, GRAPH):
+            for node in range(random.randint(2, 5) if kind == GRAPH else 1):
+                end = begin + random.choice([1, 2, 1_000, 50_000])
+                r.work(pid, KERNEL, begin, end, c, stream=stream, graph=5 * (kind == GRAPH),
+                       node=node, shape=1 + random.randrange(len(hostile)))
+                begin += random.choice([0, 500])
+                free[stream] = max(free[stream], end)
+        elif kind in (DTOH, MEMSET):
+            end = begin + random.choice([1, 2, 3_000])
+            r.work(pid, COPY if kind == DTOH else SET, begin, end, c, stream=stream, size=1 << 20)
+        now += took + 1
+    return now
+
+
+def anything(seed):
+    """Processes, threads and streams at random; names that want to break files."""
+    random = rng(seed)
+    r = Recording(start=random.choice([1_000, 10**12, 10**16]))
+    hostile = random.sample(HOSTILE, 5)
+    for pid in random.sample(range(100, 4_000_000), random.randint(1, 3)):
+        r.process(pid, comm=random.choice(hostile), rank=random.choice([None, 0, 7, "local 1"]))
+        r.device(pid, name=random.choice(HOSTILE))
+        for number, name in enumerate(hostile):
+            r.shape(pid, number + 1, name)
+        tids = [pid + i for i in range(random.randint(1, 3))]
+        for tid in tids:
+            r.thread(pid, tid, random.choice(hostile))
+            streams = random.sample(range(1, 40), random.randint(1, 3))
+            end = _busy_thread(r, random, pid, tid, streams, hostile, r.start + 10)
+            if random.random() < 0.3:
+                r.call(pid, tid, SYNC, end + 5, None, stream=0x77)
+        if random.random() < 0.5:
+            r.work(pid, KERNEL, r.end, r.end + 100, 99_999_999, linked=False)
+        r.sidecar(pid, r.start, r.end + 10)
+    if random.random() < 0.3:
+        r.loss(r.end, 17)
+    return r

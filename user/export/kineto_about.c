@@ -109,10 +109,10 @@ void kineto_put_head(struct kineto *k)
 {
 	put(k, "{\n\"schemaVersion\": 1,\n");
 	put_devices(k);
+	put_trace_id(k);
 	put_version(k, "cuda_runtime_version", cuda_version(k->s));
 	if (k->process != UINT32_MAX)
 		put_version(k, "cupti_version", cupti_version(k));
-	put_trace_id(k);
 	put(k, "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ");
 	put_int(k, k->base);
 	put(k, ",\n\"traceEvents\": [");
