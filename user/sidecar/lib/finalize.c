@@ -10,7 +10,7 @@
 #define CALL_MS 250  /* for the job to make a call */
 #define DONE_MS 5000 /* for CUPTI, once it has begun */
 
-enum { FINALIZE_WAITING, FINALIZE_CLAIMED, FINALIZE_DONE };
+enum { FINALIZE_WAITING, FINALIZE_CLAIMED, FINALIZE_DONE, FINALIZE_LEFT };
 static atomic_int state;
 
 /*
@@ -26,21 +26,20 @@ static void on_call(void *user, int domain, uint32_t cbid, const void *data)
 	if (site != CUPTI_API_EXIT || !session_here() ||
 	    !atomic_compare_exchange_strong(&state, &waiting, FINALIZE_CLAIMED))
 		return;
-	if (window_ours(&session))
-		(void)session.cupti.finalize();
-	atomic_store(&state, FINALIZE_DONE);
+	if (window_ours(&session) && !session.cupti.finalize())
+		atomic_store(&state, FINALIZE_DONE);
+	else
+		atomic_store(&state, FINALIZE_LEFT);
 }
 
-static bool wait_for(int what, int ms)
+/* What has become of it after so long. */
+static int wait_for_end(int ms)
 {
 	struct timespec t = { 0, 1000000 };
 
-	for (int i = 0; i < ms; i++) {
-		if (atomic_load(&state) == what)
-			return true;
+	for (int i = 0; i < ms && atomic_load(&state) < FINALIZE_DONE; i++)
 		(void)nanosleep(&t, NULL);
-	}
-	return false;
+	return atomic_load(&state);
 }
 
 static void listen_to_calls(const struct session *s, void *subscriber, uint32_t on)
@@ -63,13 +62,14 @@ bool finalize(struct session *s)
 	if (s->cupti.subscribe(&subscriber, on_call, NULL))
 		return false;
 	listen_to_calls(s, subscriber, 1);
-	if (!wait_for(FINALIZE_DONE, CALL_MS) &&
-	    atomic_compare_exchange_strong(&state, &waiting, FINALIZE_CLAIMED)) {
+	(void)wait_for_end(CALL_MS);
+	if (atomic_compare_exchange_strong(&state, &waiting, FINALIZE_LEFT) ||
+	    wait_for_end(DONE_MS) == FINALIZE_LEFT) {
 		listen_to_calls(s, subscriber, 0);
 		(void)s->cupti.unsubscribe(subscriber);
 		return false;
 	}
-	if (!wait_for(FINALIZE_DONE, DONE_MS))
+	if (atomic_load(&state) != FINALIZE_DONE)
 		return false;
 	pool_reclaim(&s->pool);
 	return true;

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The sidecar's library against a CUPTI made of the functions here, and other clients of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "sidecar/lib/buffers.h"
+#include "sidecar/lib/code.h"
+#include "sidecar/lib/finalize.h"
+#include "sidecar/lib/window.h"
+
+static struct {
+	cupti_callback_fn callback; /* of the subscriber; NULL: none */
+	unsigned subscribed, unsubscribed, finalized, callbacks;
+	int subscribe_says;
+	uintptr_t pair[4]; /* CUPTI's data: who gets buffers is in the middle of it */
+	void **records;	   /* that next_record() gives out */
+	size_t count, at;
+} fake;
+
+static int fake_subscribe(void **subscriber, cupti_callback_fn callback, void *user)
+{
+	if (fake.subscribe_says)
+		return fake.subscribe_says;
+	fake.subscribed++;
+	fake.callback = callback;
+	*subscriber = &fake;
+	return 0;
+}
+
+static int fake_unsubscribe(void *subscriber)
+{
+	fake.unsubscribed++;
+	fake.callback = NULL;
+	return 0;
+}
+
+static int fake_enable_callback(uint32_t on, void *subscriber, int domain, uint32_t cbid)
+{
+	assert_int_equal(domain, CUPTI_DOMAIN_DRIVER);
+	fake.callbacks += on ? 1u : -1u;
+	return 0;
+}
+
+static int fake_finalize(void)
+{
+	fake.finalized++;
+	return 0;
+}
+
+static int fake_next(uint8_t *buffer, size_t valid, void **record)
+{
+	if (fake.at == fake.count)
+		return 12;
+	*record = fake.records[fake.at++];
+	return 0;
+}
+
+static int fake_dropped(void *context, uint32_t stream, size_t *count)
+{
+	*count = 3;
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	memset(&fake, 0, sizeof(fake));
+	session = (struct session){
+		.control = PTHREAD_MUTEX_INITIALIZER,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.pool.lock = PTHREAD_MUTEX_INITIALIZER,
+		.pid = getpid(),
+		.fd = -1,
+		.layout = layout_of(CUPTI_13_0),
+		.cupti = {
+			.version = CUPTI_12_6,
+			.subscribe = fake_subscribe,
+			.unsubscribe = fake_unsubscribe,
+			.enable_callback = fake_enable_callback,
+			.finalize = fake_finalize,
+			.next_record = fake_next,
+			.dropped = fake_dropped,
+		},
+	};
+	fake.pair[1] = (uintptr_t)buffers_request;
+	fake.pair[2] = (uintptr_t)buffers_complete;
+	session.neighbour.data.ranges[0].from = (uintptr_t)fake.pair;
+	session.neighbour.data.ranges[0].to = (uintptr_t)(fake.pair + 4);
+	session.neighbour.data.count = 1;
+	assert_true(neighbour_note(&session.neighbour, buffers_request, buffers_complete));
+	return 0;
+}
+
+/* ---- the end ---- */
+
+static void *make_a_call(void *user)
+{
+	uint32_t site = *(const uint32_t *)user;
+	cupti_callback_fn callback;
+
+	for (int i = 0; i < 2000 && !(fake.callback && fake.callbacks); i++)
+		usleep(100);
+	callback = fake.callback;
+	for (int i = 0; callback && i < 3; i++)
+		callback(NULL, CUPTI_DOMAIN_DRIVER, LAYOUT_CU_LAUNCH_KERNEL, &site);
+	return NULL;
+}
+
+static bool finalize_beside_a_call(uint32_t site)
+{
+	pthread_t thread;
+	bool done;
+
+	assert_int_equal(pthread_create(&thread, NULL, make_a_call, &site), 0);
+	done = finalize(&session);
+	pthread_join(thread, NULL);
+	return done;
+}
+
+static void finalized_once_at_the_end_of_a_call(void **state)
+{
+	assert_true(finalize_beside_a_call(CUPTI_API_EXIT));
+	assert_int_equal(fake.finalized, 1);
+	assert_int_equal(fake.subscribed, 1);
+}
+
+static void not_at_its_beginning(void **state)
+{
+	assert_false(finalize_beside_a_call(0));
+	assert_int_equal(fake.finalized, 0);
+	assert_int_equal(fake.unsubscribed, 1);
+	assert_int_equal(fake.callbacks, 0);
+}
+
+static void not_without_a_call(void **state)
+{
+	assert_false(finalize(&session));
+	assert_int_equal(fake.finalized, 0);
+	assert_int_equal(fake.unsubscribed, 1);
+	assert_int_equal(fake.callbacks, 0);
+}
+
+static void not_where_it_could_harm(void **state)
+{
+	session.cupti.version = CUPTI_12_5;
+	assert_false(finalize(&session));
+	session.cupti.version = CUPTI_12_6;
+	session.window.withdrew = true;
+	assert_false(finalize(&session));
+	session.window.withdrew = false;
+	session.window.kinds = 1u << CUPTI_CONCURRENT_KERNEL;
+	assert_false(finalize(&session));
+	session.window.kinds = 0;
+	fake.subscribe_says = CUPTI_MULTIPLE_SUBSCRIBERS;
+	assert_false(finalize(&session));
+	fake.subscribe_says = 0;
+	fake.pair[2]++;
+	assert_false(finalize(&session));
+	session.cupti.finalize = NULL;
+	assert_false(finalize(&session));
+	assert_int_equal(fake.subscribed + fake.finalized, 0);
+}
+
+/* Somebody registers between our looking and the call. */
+static void *replace_and_call(void *user)
+{
+	uint32_t site = CUPTI_API_EXIT;
+
+	for (int i = 0; i < 2000 && !(fake.callback && fake.callbacks); i++)
+		usleep(100);
+	fake.pair[1] = (uintptr_t)malloc;
+	return make_a_call(&site);
+}
+
+static void not_in_somebody_elses_hands(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, replace_and_call, NULL), 0);
+	assert_false(finalize(&session));
+	pthread_join(thread, NULL);
+	assert_int_equal(fake.finalized, 0);
+	assert_int_equal(fake.unsubscribed, 1);
+}
+
+/* ---- who else ---- */
+
+static void ours_until_replaced(void **state)
+{
+	assert_true(window_ours(&session));
+	assert_false(window_taken(&session));
+	fake.pair[1] = (uintptr_t)malloc;
+	assert_true(window_taken(&session));
+	fake.pair[1] = (uintptr_t)buffers_request;
+	assert_false(window_taken(&session));
+	atomic_store(&session.strange, true);
+	assert_true(window_taken(&session));
+	session.neighbour.pair = 0;
+	atomic_store(&session.strange, false);
+	assert_true(window_taken(&session));
+}
+
+static int registered(uintptr_t first, uintptr_t second, char *why, size_t size)
+{
+	fake.pair[1] = first;
+	fake.pair[2] = second;
+	return neighbour_registered(&session.neighbour, buffers_request, why, size);
+}
+
+static void code_of_others_is_known(void **state)
+{
+	uintptr_t theirs = (uintptr_t)_cmocka_run_group_tests, libc = (uintptr_t)malloc;
+	uintptr_t ours = (uintptr_t)buffers_request;
+	char why[64] = "";
+
+	libc = (uintptr_t)getpid;
+	assert_int_equal(registered(ours, ours, why, sizeof(why)), 0);
+	assert_int_equal(registered(0, 0, why, sizeof(why)), 0);
+	assert_int_equal(registered(libc, libc, why, sizeof(why)), 0);
+	assert_int_equal(registered(theirs, libc, why, sizeof(why)), 0);
+	assert_int_equal(registered((uintptr_t)&fake, (uintptr_t)&fake, why, sizeof(why)), 0);
+	assert_int_equal(registered(theirs, theirs + 1, why, sizeof(why)), 1);
+	assert_non_null(strstr(why, "libcmocka"));
+}
+
+/* As CUPTI 13.3 keeps them: in an object that its data points to. */
+static void code_behind_a_pointer(void **state)
+{
+	uintptr_t object[32] = { 0 }, theirs = (uintptr_t)_cmocka_run_group_tests;
+	char *hole = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char why[64];
+
+	assert_int_equal(neighbour_deep(CUPTI_13_1), 0);
+	assert_int_equal(neighbour_deep(CUPTI_13_2), 0);
+	session.neighbour.deep = neighbour_deep(CUPTI_13_3);
+	munmap(hole, 8192);
+	assert_int_equal(registered((uintptr_t)object, (uintptr_t)hole, why, sizeof(why)), 0);
+	object[14] = theirs;
+	object[15] = theirs;
+	assert_int_equal(registered((uintptr_t)hole + 4, (uintptr_t)object, why, sizeof(why)), 1);
+	object[14] = (uintptr_t)buffers_request;
+	object[15] = (uintptr_t)buffers_complete;
+	assert_int_equal(registered(8, (uintptr_t)object, why, sizeof(why)), 0);
+	assert_true(neighbour_note(&session.neighbour, buffers_request, buffers_complete));
+	assert_true(window_ours(&session));
+	object[15] = theirs;
+	assert_true(window_taken(&session));
+	object[15] = (uintptr_t)buffers_complete;
+	fake.pair[2] = (uintptr_t)hole; /* the object is gone */
+	assert_true(window_taken(&session));
+}
+
+static void lines_of_maps(void **state)
+{
+	static const struct {
+		const char *line, *path;
+		bool code;
+	} cases[] = {
+		{ "1000-2000 r-xp 00001000 08:01 12 /lib/x y.so", "/lib/x y.so", true },
+		{ "7f0000001000-7f0000002000 --xp 0 0:0 0", "", true },
+		{ "1000-2000 rwxp 00000000 00:00 0 [heap]", "[heap]", true },
+		{ "1000-2000 rw-p 00000000 00:00 0 [heap]", "", false },
+		{ "2000-1000 r-xp 00000000 00:00 0 x", "", false },
+		{ "1000-2000 r-xp", "", false },
+		{ "1000-2000 r-x", "", false },
+		{ "1000-2000", "", false },
+		{ "1000", "", false },
+		{ "", "", false },
+		{ "zz-yy r-xp 0 0 0 x", "", false },
+	};
+	const char *path;
+	uintptr_t from, to;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(code_line(cases[i].line, &from, &to, &path), cases[i].code);
+		if (cases[i].code)
+			assert_string_equal(path, cases[i].path);
+	}
+}
+
+/* ---- buffers ---- */
+
+static void buffers_go_and_come(void **state)
+{
+	uint8_t *all[POOL_BUFFERS + 1], strange[64];
+	size_t size, most = 9;
+
+	assert_int_equal(pool_fill(&session.pool), 0);
+	for (unsigned i = 0; i <= POOL_BUFFERS; i++) {
+		buffers_request(&all[i], &size, &most);
+		assert_int_equal(size, i < POOL_BUFFERS ? POOL_BYTES : 0);
+		assert_int_equal(all[i] != NULL, i < POOL_BUFFERS);
+		assert_int_equal(most, 0);
+		for (unsigned k = 0; k < i && all[i]; k++)
+			assert_ptr_not_equal(all[i], all[k]);
+	}
+	buffers_complete(NULL, 0, all[3], POOL_BYTES, SIZE_MAX);
+	assert_int_equal(session.dropped, 3);
+	buffers_request(&all[4], &size, &most);
+	assert_ptr_equal(all[4], all[3]);
+	assert_false(atomic_load(&session.strange));
+	buffers_complete(NULL, 0, strange, sizeof(strange), sizeof(strange));
+	assert_true(atomic_load(&session.strange));
+	assert_int_equal(pool_lose(&session.pool), POOL_BUFFERS);
+	buffers_complete(NULL, 0, all[0], POOL_BYTES, 0); /* not ours any more */
+	assert_int_equal(pool_fill(&session.pool), 0);
+	buffers_request(&all[POOL_BUFFERS], &size, &most);
+	assert_int_equal(size, POOL_BYTES);
+	pool_reclaim(&session.pool);
+	pool_rest(&session.pool);
+	for (unsigned i = 0; i < POOL_BUFFERS; i++) {
+		assert_int_equal(session.pool.state[i], BUFFER_FREE);
+		free(session.pool.at[i]);
+	}
+	for (unsigned i = 0; i < POOL_BUFFERS; i++)
+		if (i != 4) /* it has that of 3 */
+			free(all[i]);
+}
+
+static void none_in_a_child(void **state)
+{
+	uint8_t *buffer, some[64];
+	size_t size = 1, most = 1;
+
+	assert_int_equal(pool_fill(&session.pool), 0);
+	session.pid++;
+	buffers_request(&buffer, &size, &most);
+	assert_null(buffer);
+	assert_int_equal(size, 0);
+	buffers_complete(NULL, 0, some, sizeof(some), sizeof(some));
+	assert_false(atomic_load(&session.strange));
+	for (unsigned i = 0; i < POOL_BUFFERS; i++)
+		free(session.pool.at[i]);
+}
+
+/* Records outside of the buffer, across its end, and one again and again. */
+static void records_that_cannot_be(void **state)
+{
+	_Alignas(8) static uint8_t buffer[4096];
+	uint32_t kind = CUPTI_CONCURRENT_KERNEL;
+	struct wire_ring shared = { 0 };
+	void *outside[] = { buffer, buffer - 8 }, *beyond[] = { buffer + 4096 };
+	void *across[] = { buffer, buffer + 4092 };
+	void *same[] = { buffer + 8, buffer + 8, buffer + 8 };
+
+	session.ring.shared = &shared;
+	session.taking = true;
+	memcpy(buffer, &kind, sizeof(kind));
+	memcpy(buffer + 8, &kind, sizeof(kind));
+	memcpy(buffer + 4092, &kind, sizeof(kind));
+#define TAKE(list)                                                                                 \
+	do {                                                                                       \
+		fake.records = list;                                                               \
+		fake.count = sizeof(list) / sizeof(*(list));                                       \
+		fake.at = 0;                                                                       \
+		buffers_take(&session, buffer, sizeof(buffer));                                    \
+	} while (0)
+	TAKE(outside);
+	assert_int_equal(shared.bad[WIRE_BAD_ZERO], 1);
+	TAKE(beyond);
+	assert_int_equal(shared.bad[WIRE_BAD_ZERO], 1);
+	TAKE(same);
+	assert_int_equal(shared.bad[WIRE_BAD_ZERO], 2);
+	TAKE(across);
+	assert_int_equal(shared.bad[WIRE_BAD_ZERO], 3);
+	assert_int_equal(shared.bad[WIRE_BAD_FORM], 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(finalized_once_at_the_end_of_a_call, set_up),
+		cmocka_unit_test_setup(not_at_its_beginning, set_up),
+		cmocka_unit_test_setup(not_without_a_call, set_up),
+		cmocka_unit_test_setup(not_where_it_could_harm, set_up),
+		cmocka_unit_test_setup(not_in_somebody_elses_hands, set_up),
+		cmocka_unit_test_setup(ours_until_replaced, set_up),
+		cmocka_unit_test_setup(code_of_others_is_known, set_up),
+		cmocka_unit_test_setup(code_behind_a_pointer, set_up),
+		cmocka_unit_test(lines_of_maps),
+		cmocka_unit_test_setup(buffers_go_and_come, set_up),
+		cmocka_unit_test_setup(none_in_a_child, set_up),
+		cmocka_unit_test_setup(records_that_cannot_be, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
