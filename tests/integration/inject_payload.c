@@ -67,7 +67,7 @@ int entry_slow(int fd)
 {
 	answer(fd);
 	close(fd);
-	sleep(3);
+	sleep(2);
 	return 1;
 }
 

@@ -225,7 +225,7 @@ static void do_malloc(struct worker *w)
 			check(w, p[i][j] == i, "memory spoiled");
 		free(p[i]);
 	}
-	if (w->rounds % 64 == 0)
+	if (w->rounds % 8 == 0)
 		poll(NULL, 0, 1);
 }
 
@@ -236,7 +236,7 @@ static void do_dlopen(struct worker *w)
 	check(w, library != NULL, library ? "" : dlerror());
 	if (library)
 		check(w, !dlclose(library), "dlclose() failed");
-	if (w->rounds % 64 == 0)
+	if (w->rounds % 8 == 0)
 		poll(NULL, 0, 1);
 }
 

@@ -2,6 +2,7 @@
 /* A thread taken where it has just completed a system call (bpf/inject.bpf.c). */
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -28,6 +29,8 @@ static const uint16_t waits[] = {
 
 /* An allocator may wait so for one of its spinning locks, with another one held. */
 static const uint16_t pauses[] = {SYS_nanosleep, SYS_clock_nanosleep, SYS_sched_yield, SYS_futex};
+
+#define LOOK_NS 1000000 /* between looks whether the process is still there */
 
 struct catcher {
 	struct inject_plan *plan;
@@ -129,11 +132,18 @@ static void move_away(const struct catcher *c, uint32_t cpu)
 		sched_setaffinity(0, sizeof(cpus), &cpus); /* of this thread only, which soon ends */
 }
 
-/* A thread that waits for us now, 0: none came. */
+static bool process_ended(const struct catcher *c)
+{
+	struct pollfd p = {.fd = c->plan->pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* A thread that waits for us now; 0: none came, or none will. */
 static uint32_t wait_held(struct catcher *c, int64_t until)
 {
 	uint64_t word, missed = 0, seen;
-	int64_t now;
+	int64_t now, look = 0;
 
 	do {
 		seen = __atomic_load_n(&shared(c)->missed, __ATOMIC_RELAXED);
@@ -146,6 +156,11 @@ static uint32_t wait_held(struct catcher *c, int64_t until)
 		if ((word & 3) == GBPF_INJECT_HELD)
 			return (uint32_t)(word >> 2);
 		__builtin_ia32_pause();
+		if (now < look)
+			continue;
+		if (process_ended(c))
+			return 0;
+		look = now + LOOK_NS;
 	} while (now < until);
 	return 0;
 }
@@ -156,7 +171,7 @@ int catcher_catch(struct catcher *c, int64_t until, struct caught *out)
 	int err;
 
 	if (!tid)
-		return -EAGAIN;
+		return process_ended(c) ? -ESRCH : -EAGAIN;
 	*out = (struct caught){
 		.tid = tid,
 		.since = (int64_t)__atomic_load_n(&shared(c)->held_at, __ATOMIC_RELAXED),

@@ -231,6 +231,9 @@ static int image_look(const struct mapping *m, void *ctx)
 
 static int missing(struct inject_plan *p, const struct finding *f)
 {
+	if (p->standalone && (!f->libcs || !f->linker))
+		return inject_refuse(p, -EOPNOTSUPP, "The program is linked statically: it has no "
+						     "dynamic linker that could load a library.");
 	if (!f->libcs || !f->linker)
 		return inject_refuse(p, -EOPNOTSUPP, "No glibc was found in the process.");
 	if (!p->dlopen || !p->dlsym || !p->dlerror)

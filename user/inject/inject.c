@@ -16,6 +16,13 @@
 
 #define BUSY_NS 5000000 /* until we try again when others keep the dynamic linker busy */
 
+#define STOPPED_MAX 64 /* threads told apart; the last ones count as one */
+
+struct stopped {
+	uint32_t tid;
+	int64_t ns; /* in all */
+};
+
 /* One thread of ours that traces: when it ends, the kernel lets go of whom it traced. */
 struct attempt {
 	struct inject_plan *plan;
@@ -24,19 +31,25 @@ struct attempt {
 	struct inject_result *result;
 	int64_t until;
 	int err;
+	struct stopped stopped[STOPPED_MAX];
 };
 
-static void account(struct inject_result *r, const struct tracee *t)
+static void account(struct attempt *a, uint32_t tid, int64_t ns)
 {
-	int64_t ns = tracee_stopped_ns(t);
+	struct stopped *s = a->stopped, *end = a->stopped + STOPPED_MAX;
 
-	r->stopped_ns += ns;
-	if (ns > r->longest_ns)
-		r->longest_ns = ns;
+	while (s + 1 < end && s->tid && s->tid != tid)
+		s++;
+	s->tid = tid;
+	s->ns += ns;
+	if (s->ns > a->result->stopped_ns)
+		a->result->stopped_ns = s->ns;
+	if (ns > a->result->longest_ns)
+		a->result->longest_ns = ns;
 }
 
 /* With the thread stopped where it was caught. */
-static int use(struct attempt *a, struct tracee *t)
+static int use(struct attempt *a, struct tracee *t, uint32_t tid)
 {
 	struct loading l = {
 		.plan = a->plan,
@@ -58,7 +71,7 @@ static int use(struct attempt *a, struct tracee *t)
 	}
 	if (stands)
 		tracee_release(t);
-	account(a->result, t);
+	account(a, tid, tracee_stopped_ns(t));
 	return err;
 }
 
@@ -80,7 +93,7 @@ static int try_thread(struct attempt *a)
 		return err;
 	err = tracee_begin(t);
 	if (!err)
-		err = use(a, t);
+		err = use(a, t, c.tid);
 	tracee_free(t);
 	return err;
 }

@@ -14,6 +14,7 @@
 #ifdef __x86_64__
 
 #define SPINS 400000 /* of "pause", until it no longer waits for us: 5 to 20 ms */
+#define PATH_BITS 15
 #define CALL_NS 1000000000 /* dlopen(), dlsym() and entry() together */
 
 static uint64_t at(const struct tracee *t, size_t offset)
@@ -85,6 +86,21 @@ static int library_write(struct loading *l, const struct stub_data *d)
 	return 0;
 }
 
+/*
+ * The dynamic linker takes a library of the same path for the one that it has loaded,
+ * and numbers of descriptors are used again: so each path looks different, by "//" or
+ * "/." for each bit of a number. Threads can have descriptors of their own.
+ */
+static void path_make(char *path, size_t size, int fd, uint64_t number)
+{
+	char bits[2 * PATH_BITS + 1] = "";
+	int i;
+
+	for (i = 0; i < PATH_BITS; i++)
+		memcpy(bits + (size_t)i * 2, number >> i & 1 ? "/." : "//", 3);
+	snprintf(path, size, "/proc/thread-self/fd%s/%d", bits, fd);
+}
+
 /* The stub is ready and waits, but not for long. */
 static int hand_over(struct loading *l)
 {
@@ -96,8 +112,7 @@ static int hand_over(struct loading *l)
 	if (!data_read(l, &d))
 		return inject_refuse(l->plan, -ESRCH, "The process has ended.");
 	err = library_write(l, &d);
-	/* Threads can have descriptors of their own. */
-	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", d.memfd);
+	path_make(path, sizeof(path), d.memfd, (uint64_t)inject_now() >> 10);
 	if (!err && !inject_write(l->plan->pid, at(l->tracee, offsetof(struct stub_data, path)),
 				  path, sizeof(path)))
 		err = inject_refuse(l->plan, -ESRCH, "The process has ended.");

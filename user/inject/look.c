@@ -142,11 +142,8 @@ static int look_at_program(struct inject_plan *p, int fd)
 		return inject_refuse(p, err, "Its program cannot be read (%s).", strerror(-err));
 	if (elf_machine(e) != ELF_X86_64)
 		err = inject_refuse(p, -EOPNOTSUPP, "The process is not an x86-64 one.");
-	else if (elf_interpreter(e, interpreter, sizeof(interpreter)))
-		err = inject_refuse(p, -EOPNOTSUPP, "The program is linked statically: it has no "
-						    "dynamic linker that could load a library.");
-	else
-		p->own_malloc = !elf_exported(e, "malloc", &s);
+	p->standalone = elf_interpreter(e, interpreter, sizeof(interpreter)) != 0;
+	p->own_malloc = !p->standalone && !elf_exported(e, "malloc", &s);
 	elf_close(e);
 	return err;
 }
@@ -169,28 +166,35 @@ static int look_at_proc(struct inject_plan *p, int dir)
 	return 0;
 }
 
+static int look_at_exe(struct inject_plan *p, int dir)
+{
+	int err, exe = openat(dir, "exe", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (exe < 0 && errno == ENOENT)
+		return inject_refuse(p, -EOPNOTSUPP, "It is a thread of the kernel.");
+	if (exe < 0)
+		return inject_refuse(p, -errno, "Its program cannot be opened (%s); this takes root.",
+				     strerror(errno));
+	err = look_at_program(p, exe);
+	close(exe);
+	return err;
+}
+
 static int look_at_files(struct inject_plan *p)
 {
-	int err, exe, dir = proc_open(p->pid);
+	struct process_info info;
+	int dir, err = process_read(p->pid, &info);
 
-	p->pidfd = dir < 0 ? -1 : (int)syscall(SYS_pidfd_open, p->pid, 0);
-	if (dir >= 0 && p->pidfd < 0) {
-		err = -errno;
-		close(dir);
-		return inject_refuse(p, err, "It is no process that could be opened (%s).",
-				     strerror(-err));
-	}
+	dir = err ? err : proc_open(p->pid);
 	if (dir < 0)
 		return inject_refuse(p, dir, dir == -ESRCH ? "There is no such process."
 							   : "The process is hidden from us.");
-	exe = openat(dir, "exe", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (exe < 0)
-		err = inject_refuse(p, -errno, "Its program cannot be opened (%s): it takes root, and "
-					       "kernel threads have none.", strerror(errno));
-	else
-		err = look_at_program(p, exe);
-	if (exe >= 0)
-		close(exe);
+	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (p->pidfd < 0)
+		err = inject_refuse(p, -errno, "The process cannot be opened (%s).",
+				    strerror(errno));
+	if (!err)
+		err = look_at_exe(p, dir);
 	if (!err)
 		err = look_at_proc(p, dir);
 	close(dir);

@@ -30,6 +30,7 @@ struct inject_plan {
 	size_t calls_count;
 	struct inject_range allocators[INJECT_ALLOCATORS];
 	size_t allocators_count;
+	bool standalone; /* the program names no dynamic linker: static, or it is one itself */
 	bool own_malloc;	    /* the program brings an allocator that we cannot tell apart */
 	struct inject_range linker; /* its text */
 	uint8_t *linker_text;	    /* as its file has it */

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A library gets into a running process; no call is cut short and nothing is left behind."""
+import errno
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+import sandbox
+from gbpf import wait_until
+from inject import (PAYLOAD, TARGET, WAITS, compiled, inject, start_inject, target, unharmed)
+
+pytestmark = [pytest.mark.root]
+
+
+def test_no_wait_is_cut_short():
+    with target(*WAITS) as t:
+        before = t.state()
+        said = inject(t.pid, times=8)
+        assert [s.err for s in said] == [0] * 8, said
+        assert [s.runs for s in said] == [1] * 8  # each is a library of its own
+        threads = os.listdir(f"/proc/{t.pid}/task")
+        for s in said:
+            assert (s.returned, s.pid) == (42, t.pid) and str(s.tid) in threads
+            assert 0 < s.longest <= s.stopped
+        assert t.state() == before
+        assert t.proc("maps").count("r-xp") >= 8
+        unharmed(t)
+
+
+def test_registers_memory_and_stacks_stay_as_they_were():
+    """Threads that look at every register, below their stack, and at what malloc() gave."""
+    with target("regs", "deep", "malloc", "regs") as t:
+        said = inject(t.pid, times=12)
+        assert [s.err for s in said] == [0] * 12, said
+        unharmed(t)
+
+
+def test_beside_signals_dlopen_and_children():
+    with target("storm", "dlopen", "spawn", "fork", "malloc", "poll") as t:
+        said = inject(t.pid, times=4)
+        assert [s.err for s in said] == [0] * 4, said
+        unharmed(t)
+
+
+def kill_at_random(t, rounds):
+    done = 0
+    for i in range(rounds):
+        injector = start_inject(t.pid, f"lib{i}.so", times=100)
+        injector.stdout.readline()  # from here on it injects all the time
+        time.sleep(random.uniform(0, 0.02))
+        injector.kill()
+        done += injector.communicate()[0].count("err=0")
+        assert os.path.exists(f"/proc/{t.pid}"), f"died after {i} rounds"
+    return done
+
+
+def test_gbpf_killed_in_the_middle():
+    with target("regs", "poll", "epoll", "deep") as t:
+        masks = t.threads("SigBlk")
+        kill_at_random(t, 25)
+        wait_until(lambda: t.threads("SigBlk") == masks)
+        assert set(t.threads("TracerPid")) == {"0"}
+        assert inject(t.pid, name="after.so").err == 0
+        unharmed(t)
+
+
+def test_twice_is_once():
+    with target("poll") as t:
+        first = inject(t.pid, name="lib.so", entry="entry_keep")
+        assert first.err == 0
+        # entry() got its end of the socket, and nothing else is left of it
+        assert os.readlink(f"/proc/{t.pid}/fd/{first.returned}").startswith("socket:")
+        second = inject(t.pid, name="lib.so")
+        assert second.err == -errno.EALREADY and "lib.so is loaded" in second.why
+        unharmed(t)
+
+
+@pytest.mark.parametrize("wrapper", [
+    "unshare -m -p -f --mount-proc -n -i -u".split(),
+    "unshare -U -r -m -p -f --mount-proc -n".split(),
+], ids=["root", "user"])
+def test_in_other_namespaces(wrapper):
+    with target("poll", "regs", wrapper=wrapper) as t:
+        said = inject(t.pid)
+        assert said.err == 0, said
+        assert said.pid in (1, 2)  # as the process itself sees it
+        unharmed(t)
+
+
+# ---- what cannot be loaded, and what does not return ----
+
+def test_library_that_is_none(tmp_path):
+    broken = tmp_path / "broken.so"
+    broken.write_bytes(PAYLOAD.read_bytes()[:100])
+    with target("poll", "regs") as t:
+        before = t.state()
+        said = inject(t.pid, library=broken)
+        assert said.err == -errno.ELIBACC and "cannot read file data" in said.why, said
+        said = inject(t.pid, entry="nothing")
+        assert said.err == -errno.ELIBACC and "undefined symbol: nothing" in said.why, said
+        assert t.state() == before
+        unharmed(t)
+
+
+def test_entry_that_crashes():
+    with target("poll", "regs") as t:
+        said = inject(t.pid, entry="entry_crash")
+        assert said.err == -errno.EFAULT and "crashed" in said.why, said
+        unharmed(t)
+
+
+def test_entry_that_does_not_return():
+    """It is not waited for; when it returns the thread goes on as if nothing had been."""
+    with target("regs") as t:
+        said = inject(t.pid, entry="entry_slow")
+        assert said.err == -errno.ETIMEDOUT and "goes on by itself" in said.why, said
+        assert said.longest < 1_500_000_000
+        time.sleep(1.5)
+        rounds, complaints, status = t.finish()
+        assert (complaints, status) == ("", 0) and rounds["regs"] > 10
+
+
+def test_target_that_ends_in_the_middle():
+    for wait in (0.2, 0.3, 0.5):
+        with target("poll", "epoll") as t:
+            injector = start_inject(t.pid, "lib.so", times=1000)
+            injector.stdout.readline()
+            time.sleep(wait)
+            t.process.kill()
+            lines = injector.communicate(timeout=30)[0].splitlines()
+            assert lines[-1].startswith("err=-3 "), lines[-1]
+
+
+# ---- refused before anything is touched ----
+
+def refused(pid, error, why, **options):
+    said = inject(pid, **options)
+    assert said.err == -error and why in said.why and said.stopped == 0, said
+
+
+def test_no_thread_that_waits():
+    with target("spin") as t:
+        begin = time.monotonic()
+        refused(t.pid, errno.EAGAIN, "No thread", limit_ms=300)
+        assert time.monotonic() - begin < 30
+        unharmed(t)
+
+
+def test_traced():
+    with target("poll") as t:
+        tracer = subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-p", str(t.pid)],
+                                  stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: set(t.threads("TracerPid")) == {str(tracer.pid)})
+            refused(t.pid, errno.EPERM, f"Process {tracer.pid} traces it")
+        finally:
+            tracer.terminate()
+            tracer.wait()
+
+
+def test_stopped():
+    with target("poll") as t:
+        os.kill(t.pid, signal.SIGSTOP)
+        wait_until(lambda: t.threads("State")[0].startswith("T"))
+        refused(t.pid, errno.EBUSY, "stopped by a signal")
+        assert t.threads("State")[0].startswith("T")
+
+
+def test_seccomp():
+    with target("poll", preexec_fn=sandbox.answering(sandbox.BPF, errno.EPERM)) as t:
+        refused(t.pid, errno.EOPNOTSUPP, "seccomp")
+
+
+def test_static(tmp_path):
+    program = compiled(tmp_path, '#include <poll.h>\n#include <stdio.h>\n'
+                       'int main() { puts("ready"); fflush(stdout); return poll(0, 0, 9000); }',
+                       "-static")
+    with target(program=program) as t:
+        refused(t.pid, errno.EOPNOTSUPP, "linked statically")
+
+
+def test_no_proc(tmp_path):
+    """As in a chroot: the library could not be named."""
+    with target("poll", wrapper=["unshare", "-m", "sh", "-c",
+                                 f'mount -t tmpfs none /proc && exec "{TARGET}" poll']) as t:
+        refused(t.process.pid, errno.EOPNOTSUPP, "no /proc")
+
+
+def test_no_process():
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    refused(ended.pid, errno.ESRCH, "no such process")
+    refused(2, errno.EOPNOTSUPP, "thread of the kernel")
+    with target("poll") as t:
+        thread = max(map(int, os.listdir(f"/proc/{t.pid}/task")))
+        refused(thread, errno.ESRCH, "no such process")
