@@ -323,7 +323,7 @@ def test_a_window_of_it(tmp_path):
 
 
 def test_a_cut_recording_is_still_a_valid_file(tmp_path):
-    rec.training(steps=200).write(tmp_path / "t.gbpf")
+    rec.training(steps=60).write(tmp_path / "t.gbpf")
     whole = (tmp_path / "t.gbpf").read_bytes()
     (tmp_path / "cut.gbpf").write_bytes(whole[:-40])
     done = export(tmp_path / "cut.gbpf", tmp_path / "cut.json")
@@ -336,10 +336,10 @@ def test_a_cut_recording_is_still_a_valid_file(tmp_path):
 @pytest.mark.root
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz", "t.sqlite"])
 def test_a_full_disk(tmp_path, name):
-    rec.training(steps=2000).write(tmp_path / "t.gbpf")
+    rec.training(steps=300).write(tmp_path / "t.gbpf")
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "none", str(disk)], check=True)
     try:
         done = gbpf.gbpf("export", tmp_path / "t.gbpf", "-o", disk / name)
         assert done.returncode == 1 and "was not written" in done.stderr

@@ -61,6 +61,8 @@ static void writer_free(struct sqlite_writer *w)
 	for (unsigned i = 0; i < TABLES; i++)
 		sqlite3_finalize(w->insert[i]);
 	sqlite3_close(w->db);
+	for (size_t i = 0; i < w->strings_count; i++)
+		free(w->strings[i]);
 	map_free(&w->string_of);
 	export_ids_free(&w->ids);
 	export_syncs_free(&w->syncs);

@@ -23,7 +23,7 @@ struct sqlite_writer {
 	sqlite3 *db;
 	sqlite3_stmt *insert[TABLES];
 	int64_t base;	/* CLOCK_MONOTONIC ns that the file counts from */
-	const char **strings; /* by id less 1; not owned */
+	char **strings; /* by id less 1; valid UTF-8 */
 	size_t strings_count, strings_cap;
 	struct map string_of; /* (hash, attempt) to id */
 	uint32_t *api_names, *short_names, *full_names, *mangled_names; /* ids, 0: not yet */
@@ -53,7 +53,7 @@ void row_text(struct sqlite_row *r, const char *text); /* made valid UTF-8; NULL
 void row_null(struct sqlite_row *r);
 void row_add(struct sqlite_row *r); /* columns not bound are NULL */
 
-/* Id of a string, which has to outlive the writer. */
+/* Id of a string; of those that are equal once they are valid UTF-8, the same. 0: an error. */
 uint32_t sqlite_string(struct sqlite_writer *w, const char *text);
 
 /* ---- sqlite_rows.c ---- */

@@ -4,6 +4,7 @@
  * them, as its documentation describes them. What gbpf does not know is NULL.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "export/sqlite.h"
@@ -209,23 +210,27 @@ void row_known(struct sqlite_row *r, int64_t value)
 		row_int(r, value);
 }
 
-/* SQLite would take any bytes, but readers take the text for UTF-8. */
+/* SQLite would take any bytes, but readers take the text for UTF-8. To be freed. */
+static char *valid_text(struct sqlite_writer *w, const char *text)
+{
+	size_t room = 3 * strlen(text) + 1;
+	char *valid = malloc(room);
+
+	if (valid)
+		export_text(text, valid, room);
+	else
+		w->err = -ENOMEM;
+	return valid;
+}
+
 void row_text(struct sqlite_row *r, const char *text)
 {
-	size_t room = text ? 3 * strlen(text) + 1 : 0;
-	char *valid;
+	char *valid = text ? valid_text(r->w, text) : NULL;
 
-	if (!text) {
+	if (valid)
+		sqlite3_bind_text(r->stmt, ++r->at, valid, -1, free);
+	else
 		row_null(r);
-		return;
-	}
-	valid = sqlite3_malloc64(room);
-	if (!valid) {
-		r->w->err = -ENOMEM;
-		return;
-	}
-	export_text(text, valid, room);
-	sqlite3_bind_text(r->stmt, ++r->at, valid, -1, sqlite3_free);
 }
 
 void row_null(struct sqlite_row *r)
@@ -242,30 +247,40 @@ void row_add(struct sqlite_row *r)
 	sqlite3_clear_bindings(r->stmt);
 }
 
-uint32_t sqlite_string(struct sqlite_writer *w, const char *text)
+static uint32_t string_add(struct sqlite_writer *w, char *text, uint64_t hash, uint64_t attempt)
 {
-	uint64_t hash = map_hash_bytes(text, strlen(text));
+	uint32_t id = (uint32_t)w->strings_count + 1;
 	struct sqlite_row row;
-	uint32_t id;
 
-	for (uint64_t attempt = 0;; attempt++) {
-		id = map_get(&w->string_of, hash, attempt);
-		if (id == MAP_NONE) {
-			id = (uint32_t)w->strings_count + 1;
-			if (GROW(w->strings, w->strings_cap, w->strings_count + 1) ||
-			    map_put(&w->string_of, hash, attempt, id)) {
-				w->err = -ENOMEM;
-				return 0;
-			}
-			break;
-		}
-		if (!strcmp(w->strings[id - 1], text))
-			return id;
+	if (GROW(w->strings, w->strings_cap, w->strings_count + 1) ||
+	    map_put(&w->string_of, hash, attempt, id)) {
+		w->err = -ENOMEM;
+		free(text);
+		return 0;
 	}
 	w->strings[w->strings_count++] = text;
 	row = sqlite_row(w, TABLE_STRINGS);
 	row_int(&row, id);
-	row_text(&row, text);
+	sqlite3_bind_text(row.stmt, ++row.at, text, -1, SQLITE_STATIC);
 	row_add(&row);
 	return id;
+}
+
+uint32_t sqlite_string(struct sqlite_writer *w, const char *given)
+{
+	char *text = valid_text(w, given);
+	uint64_t hash, attempt = 0;
+	uint32_t id;
+
+	if (!text)
+		return 0;
+	hash = map_hash_bytes(text, strlen(text));
+	while ((id = map_get(&w->string_of, hash, attempt)) != MAP_NONE) {
+		if (!strcmp(w->strings[id - 1], text)) {
+			free(text);
+			return id;
+		}
+		attempt++;
+	}
+	return string_add(w, text, hash, attempt);
 }
