@@ -27,7 +27,9 @@ struct sidecar {
 	int64_t deadline; /* for its next answer, CLOCK_MONOTONIC ns */
 	int64_t window;
 	int64_t tick;	  /* losses are told next */
-	bool realtime;	  /* its clock was CLOCK_REALTIME at each reading */
+	bool realtime;	  /* its clock was CLOCK_REALTIME at each reading… */
+	int64_t apart;	  /* …but for so much, ns */
+	bool read_last;	  /* a reading came with its last message */
 	struct clock_reading started; /* ours, when it was told to start */
 	uint64_t dropped, bad;
 	int64_t clock_error;
@@ -147,20 +149,33 @@ static struct clock_reading own_reading(void)
 	return best;
 }
 
+/* As a reading of its clock, which is ours as far as was seen; else not at all. */
+static void own_use(struct sidecar *s, struct clock_reading own)
+{
+	own.before -= s->apart;
+	own.after += s->apart;
+	if (s->realtime)
+		cupti_clock_add(&s->in.clock, &own, own.after);
+}
+
 /* Readings are believed only if they can be: a hostile or torn one is as good as none. */
 static void reading_take(struct sidecar *s, const struct wire_message *m)
 {
 	struct clock_reading r = {m->before, m->stamp, m->after}, own = own_reading();
-	int64_t apart = (r.stamp - r.before) - (own.stamp - own.before);
+	int64_t apart, brackets;
 
 	if (r.before <= 0 || r.stamp <= 0 || r.after > own.after || r.after < r.before)
 		return;
-	if (llabs(apart) > (r.after - r.before) + (own.after - own.before) + REALTIME_SLACK_NS)
+	apart = llabs((r.stamp - r.before) - (own.stamp - own.before));
+	brackets = (r.after - r.before) + (own.after - own.before);
+	if (apart > brackets + REALTIME_SLACK_NS)
 		s->realtime = false;
+	if (s->realtime && apart + brackets > s->apart)
+		s->apart = apart + brackets;
 	/* what it recorded first can have begun before it read its clock */
-	if (s->realtime && !s->in.clock.any && s->started.after < r.before)
-		cupti_clock_add(&s->in.clock, &s->started, own.after);
-	cupti_clock_add(&s->in.clock, &r, own.after);
+	if (!s->in.clock.any)
+		own_use(s, s->started);
+	s->read_last = !cupti_clock_add(&s->in.clock, &r, own.after);
 }
 
 /*
@@ -169,10 +184,8 @@ static void reading_take(struct sidecar *s, const struct wire_message *m)
  */
 static void reading_last(struct sidecar *s)
 {
-	struct clock_reading own = own_reading();
-
-	if (s->realtime && s->in.clock.any)
-		cupti_clock_add(&s->in.clock, &own, own.after);
+	if (s->in.clock.any && !s->read_last)
+		own_use(s, own_reading());
 }
 
 static int tell_bad(struct sidecar *s, int64_t now)
@@ -287,6 +300,7 @@ static int on_began(struct sidecar *s, const struct wire_message *m)
 	if (s->state != SIDECAR_STARTED && s->state != SIDECAR_STOPPING)
 		return sidecar_end(s, RECORD_SIDECAR_FAILED, "the sidecar spoke out of turn");
 	reading_take(s, m);
+	s->read_last = false;
 	if (!s->in.clock.any) /* as in a time namespace of its own */
 		return sidecar_end(s, RECORD_SIDECAR_FAILED,
 				   "the times of the process's clocks cannot be compared with "
@@ -306,6 +320,7 @@ static int on_last(struct sidecar *s, const struct wire_message *m, uint32_t eve
 	uint64_t count = 0;
 	int err;
 
+	s->read_last = false;
 	if (event == RECORD_SIDECAR_FAILED)
 		count = (uint64_t)(int64_t)m->code;
 	if (event == RECORD_SIDECAR_WITHDREW)
@@ -336,6 +351,7 @@ static int message_take(struct sidecar *s, struct wire_message *m)
 		return on_began(s, m);
 	case WIRE_CLOCK:
 		reading_take(s, m);
+		s->read_last = false;
 		return 0;
 	case WIRE_ENDED:
 		return on_last(s, m, RECORD_SIDECAR_ENDED);

@@ -23,6 +23,11 @@
 #define FINISH_NS (8000 * MS)
 #define PROCESSES_MOST 4096
 
+#define LATE "the recording ended before the sidecar could begin"
+#define ABSENT                                                                                     \
+	"it uses CUDA and has not loaded the sidecar: it was forked by one that had, its "         \
+	"environment lacks CUDA_INJECTION64_PATH, or the library cannot be loaded there"
+
 int gpu_time_descriptor(struct tracer *t, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
@@ -212,9 +217,7 @@ static int absent(struct gpu_process *p, int64_t now)
 	if (p->sidecar || p->told || p->gone || p->t->gpu_time->options.listener < 0 ||
 	    p->t->gpu_time->stopping || now - p->seen < COME_NS)
 		return 0;
-	return gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0,
-			      "it uses CUDA and has not loaded the sidecar: its environment lacks "
-			      "CUDA_INJECTION64_PATH, or the library could not be loaded there");
+	return gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0, ABSENT);
 }
 
 static int process_step(struct gpu_process *p, int64_t now)
@@ -279,13 +282,19 @@ int gpu_time_process(struct tracer *t, uint32_t pid)
 	return g->injector ? injector_add(g->injector, pid) : 0;
 }
 
-void gpu_time_ended(struct tracer *t, uint32_t pid)
+int gpu_time_ended(struct tracer *t, uint32_t pid)
 {
 	struct gpu_process *p = t->gpu_time ? gpu_time_find(t->gpu_time, pid) : NULL;
 
 	/* one that is connected is what took its place already */
-	if (p && !active(p))
-		p->gone = true;
+	if (!p || active(p))
+		return 0;
+	p->gone = true;
+	if (p->sidecar || p->told)
+		return 0;
+	return gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0,
+			      t->gpu_time->injector ? "it ended before the sidecar could begin" :
+						      ABSENT);
 }
 
 static int info_write(struct tracer *t)
@@ -356,7 +365,7 @@ static int tell_late(struct gpu_time *g)
 		p = g->items[i];
 		if (!p->told && !p->began && !p->gone)
 			err = gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0,
-					     "the recording ended before the sidecar could begin");
+					     g->injector || p->sidecar ? LATE : ABSENT);
 	}
 	return err;
 }

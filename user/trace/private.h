@@ -129,7 +129,7 @@ int gpu_time_start(struct tracer *t); /* before probes; sidecars start with the 
 int gpu_time_step(struct tracer *t);
 int64_t gpu_time_pause(const struct tracer *t); /* ns that a step may wait */
 int gpu_time_process(struct tracer *t, uint32_t pid); /* it calls CUDA */
-void gpu_time_ended(struct tracer *t, uint32_t pid);  /* or became another program */
+int gpu_time_ended(struct tracer *t, uint32_t pid);   /* or became another program */
 void gpu_time_stop(struct tracer *t);	/* asks the sidecars to */
 int gpu_time_finish(struct tracer *t);	/* takes what is left, once they have stopped */
 void gpu_time_free(struct tracer *t);	/* idempotent */

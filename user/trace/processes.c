@@ -200,8 +200,11 @@ int processes_event(struct tracer *t, const struct gbpf_process *p)
 	info.ppid = p->parent;
 	if (p->start) /* in clock ticks, as /proc gives it: one identity whoever saw it first */
 		info.start = (int64_t)(p->start - p->start % (1000000000 / sysconf(_SC_CLK_TCK)));
-	if (event != RECORD_PROCESS_FORK)
-		gpu_time_ended(t, pid);
+	if (event != RECORD_PROCESS_FORK) {
+		err = gpu_time_ended(t, pid);
+		if (err)
+			return err;
+	}
 	if (event == RECORD_PROCESS_EXIT && process_forget(t, pid, (int64_t)p->hdr.ts))
 		return -ENOMEM;
 	if (event != RECORD_PROCESS_EXIT && idset_add(&t->processes, pid) == 1)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""gbpf trace --gpu-time: what the GPU did is in the recording, whole and at the right times,
+in each way to get there; and who is in the way of it is respected."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import gbpf
+import pytest
+import works
+from gbpf import GBPF, JOB, SIM
+
+pytestmark = pytest.mark.root
+
+
+def command(tmp_path, *job, options=(), env=(), **kwargs):
+    """gbpf trace --gpu-time -- simjob …"""
+    done = gbpf.run(GBPF, "trace", "-o", tmp_path / "t.gbpf", *works.OPTIONS, *options, "--",
+                    JOB, "--quiet", "--lib", SIM / "lib", "--truth", tmp_path / "truth.%p", *job,
+                    env={**gbpf.sim_env(), **dict(env)}, **kwargs)
+    return done, works.Recorded(tmp_path / "t.gbpf"), gbpf.truths(tmp_path)
+
+
+def attach(tmp_path, *how, seconds="1"):
+    done = gbpf.run(GBPF, "trace", "-o", tmp_path / "t.gbpf", "-d", seconds, *works.OPTIONS, *how)
+    return done, works.Recorded(tmp_path / "t.gbpf")
+
+
+def alone_with_its_directory():
+    return {p for d in ("/tmp", "/dev/shm") for p in pathlib.Path(d).glob("gbpf-??????")
+            if (p / "libgbpf-cupti.so").exists()}
+
+
+# ---- a command ----
+
+
+def test_a_command_with_threads_and_children(tmp_path):
+    before = alone_with_its_directory()
+    done, rec, truths = command(tmp_path, "--iterations", "3", "--threads", "3", "--children", "2")
+    assert done.returncode == 0, done.stderr
+    assert len(truths) == 3
+    for one in truths.values():
+        assert works.check_process(rec, one) == len(one.work) > 200
+        assert works.check_calls(rec, one) == len(one.work)
+    assert not rec.of("refused") and not rec.of("dropped") and not rec.of("bad")
+    assert {d["name"] for d in rec.devices} == {"Simulated H200"}
+    assert "GPU time           3 processes" in done.stdout
+    assert alone_with_its_directory() == before
+
+
+@pytest.mark.parametrize("pattern", [
+    "graph", pytest.param("copy", marks=pytest.mark.long),
+    pytest.param("train", marks=pytest.mark.long)])
+def test_every_form_of_work(tmp_path, pattern):
+    done, rec, truths = command(tmp_path, "--pattern", pattern, "--iterations", "3")
+    assert done.returncode == 0, done.stderr
+    (one,) = truths.values()
+    assert works.check_process(rec, one) == len(one.work) > 50
+    assert works.check_calls(rec, one) == len(one.work)
+
+
+def test_a_forked_child_is_left_alone(tmp_path):
+    done, rec, truths = command(tmp_path, "--pattern", "fork", "--iterations", "2")
+    assert done.returncode == 0
+    child = next(pid for pid in truths if rec.of("refused", pid))
+    parent = next(pid for pid in truths if pid != child)
+    assert works.check_process(rec, truths[parent]) == len(truths[parent].work)
+    assert not [w for w in rec.works if w["pid"] == child]
+    assert f"no GPU time of process {child}: it uses CUDA and has not loaded" in done.stderr
+
+
+def test_an_injection_library_of_the_users_own_stays(tmp_path):
+    out = tmp_path / "theirs"
+    done, rec, _ = command(tmp_path, "--iterations", "2", env={
+        "CUDA_INJECTION64_PATH": str(SIM / "cupti_client.so"), "SIMCLIENT_OUT": str(out)})
+    assert done.returncode == 0
+    assert "no GPU time: CUDA_INJECTION64_PATH is set" in done.stderr
+    assert [e["pid"] for e in rec.of("refused")] == [0] and not rec.works
+    assert '"kind": "kernel"' in out.read_text()
+
+
+@pytest.mark.long
+def test_a_window_ends_by_itself(tmp_path):
+    done, rec, truths = command(tmp_path, "--pattern", "steady", "--rate", "1000", "--duration",
+                                "1", options=("--gpu-window", "0.3"))
+    assert done.returncode == 0
+    (one,) = truths.values()
+    begin, end = rec.window(one.pid)
+    assert 0.3e9 <= end - begin < 0.6e9
+    assert 0 < works.check_process(rec, one) < len(one.work)
+
+
+def test_no_gpu_process_is_said(tmp_path):
+    done = gbpf.run(GBPF, "trace", "-o", tmp_path / "t.gbpf", "--gpu-time", "--", "true")
+    assert done.returncode == 0
+    assert "no GPU time: no process called CUDA while it was recorded" in done.stderr
+
+
+# ---- a process that runs ----
+
+STEADY = ("--pattern", "steady", "--rate", "2000", "--duration", "0")
+
+
+def test_a_running_process(tmp_path):
+    with gbpf.job(tmp_path, *STEADY, "--threads", "2") as job:
+        done, rec = attach(tmp_path, "-p", job.pid)
+        assert job.poll() is None
+    assert job.returncode == 0
+    assert done.returncode == 0, done.stderr
+    one = gbpf.truths(tmp_path)[job.pid]
+    assert works.check_process(rec, one) > 500
+    assert works.check_calls(rec, one) > 500
+    assert rec.of("attached")[0]["count"] > 0
+    assert "stopped" in done.stdout
+
+
+@pytest.mark.long
+def test_a_process_is_visited_again(tmp_path):
+    with gbpf.job(tmp_path, *STEADY) as job:
+        for _ in range(2):
+            done, rec = attach(tmp_path, "-p", job.pid, seconds="0.5")
+            assert done.returncode == 0, done.stderr
+            assert len(rec.of("ended", job.pid)) == 1, (rec.events, done.stderr)
+            time.sleep(1)  # for its sidecar to leave CUPTI
+    assert job.returncode == 0
+    assert works.check_process(rec, gbpf.truths(tmp_path)[job.pid]) > 100
+
+
+# ---- other profilers ----
+
+
+def profiled(tmp_path, *how, after):
+    """A job with a profiler of its own, that gbpf is attached to."""
+    with gbpf.job(tmp_path, *STEADY, "--profiler", *how) as job:
+        time.sleep(after)
+        done, rec = attach(tmp_path, "-p", job.pid)
+    assert job.returncode == 0, "the guard of the simulated CUPTI aborts who was harmed"
+    assert done.returncode == 0, done.stderr
+    one = gbpf.truths(tmp_path)[job.pid]
+    return done, rec, {n.what: n for n in one.notes}
+
+
+@pytest.mark.parametrize("kind", [
+    "old", pytest.param("new", marks=pytest.mark.long),
+    pytest.param("slot", marks=pytest.mark.long)])
+def test_another_profiler_was_first(tmp_path, kind):
+    done, rec, notes = profiled(tmp_path, kind, after=0.3)
+    assert len(rec.of("refused")) == 1 and not rec.works
+    assert "no GPU time of process" in done.stderr
+    if kind != "slot":
+        assert notes["profiled"].value > 500
+
+
+@pytest.mark.parametrize("kind", [pytest.param("old", marks=pytest.mark.long), "new"])
+def test_another_profiler_begins(tmp_path, kind):
+    done, rec, notes = profiled(tmp_path, kind, "--profiler-start", "1", after=0.2)
+    assert len(rec.of("withdrew")) == 1, (rec.events, done.stderr)
+    assert "another profiler has begun" in done.stderr and "called cupti" in done.stderr
+    assert "lost to both" in done.stderr
+    assert rec.works, "what came before is kept"
+    assert "profiled" in notes, "theirs ran to its end"
+    withdrew = rec.of("withdrew")[0]["ts"]
+    assert not [w for w in rec.works if w["begin"] > withdrew]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["old", "new"])
+def test_a_profile_taken_after_the_window_is_whole(tmp_path, kind):
+    with gbpf.job(tmp_path, *STEADY, "--profiler", kind, "--profiler-start", "3") as job:
+        done, rec = attach(tmp_path, "-p", job.pid)
+        time.sleep(3)
+    assert job.returncode == 0 and done.returncode == 0, done.stderr
+    assert len(rec.of("ended")) == 1
+    one = gbpf.truths(tmp_path)[job.pid]
+    note = next(n for n in one.notes if n.what == "profiled")
+    within = [w for w in one.work if w.enqueued > note.begin + 10_000_000 and w.end < note.end]
+    assert note.value >= len(within) > 500, (note, len(within))
+
+
+# ---- ends ----
+
+
+def test_gbpf_is_killed(tmp_path):
+    """The job goes on, its sidecar stops, and nothing stays in the file system."""
+    before = alone_with_its_directory()
+    log = tmp_path / "cupti.log"
+    trace = subprocess.Popen(
+        [GBPF, "trace", "-q", "-o", tmp_path / "t.gbpf", *map(str, works.OPTIONS), "--", JOB,
+         "--quiet", "--lib", SIM / "lib", *STEADY[:-1], "2"],
+        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env={**gbpf.sim_env(), "SIMCUPTI_LOG": str(log)})
+    gbpf.wait_until(lambda: log.exists() and "cuptiActivityFlushAll" in log.read_text())
+    assert alone_with_its_directory() - before
+    trace.kill()
+    trace.wait()
+    gbpf.wait_until(lambda: alone_with_its_directory() == before)
+    lines = log.read_text().splitlines()
+    on = {line.split()[3] for line in lines if " cuptiActivityEnable " in line}
+    off = {line.split()[3] for line in lines if " cuptiActivityDisable " in line}
+    assert on and on == off
+
+
+def test_the_job_is_killed(tmp_path):
+    """What was in the ring by then is in the file."""
+    with contextlib.ExitStack() as stack:
+        job = stack.enter_context(gbpf.job(tmp_path, *STEADY))
+        tracing = stack.enter_context(
+            gbpf.tracing(tmp_path / "t.gbpf", "-p", job.pid, "-d", "0", *works.OPTIONS))
+        time.sleep(1)
+        os.kill(job.pid, signal.SIGKILL)
+        gbpf.wait_until(lambda: tracing.poll() is not None)
+    assert tracing.returncode == 0, tracing.err
+    rec = works.Recorded(tmp_path / "t.gbpf")
+    assert len(rec.of("gone", job.pid)) == 1
+    truth = {(w.correlation, w.begin) for w in gbpf.truths(tmp_path)[job.pid].work}
+    assert len(rec.works) > 300
+    ids = {c for c, _ in truth}
+    assert all(w["correlation"] in ids for w in rec.works)
