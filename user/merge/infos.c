@@ -155,7 +155,7 @@ static int key_write(const struct merge *m, struct writer *w, const char *key)
 	bool sum;
 
 	if (!strcmp(key, "mode"))
-		return info(w, key, "merge");
+		return 0; /* ours is another */
 	if (!strcmp(key, "host_boot_id") || !strcmp(key, "clock_max_error_ns")) {
 		const char *first = scan_info(m->sources[0], key); /* whose clock it is */
 
@@ -171,6 +171,8 @@ int infos_write(const struct merge *m, struct writer *w)
 
 	snprintf(text, sizeof(text), "%zu", m->count);
 	err = info(w, "merged", text);
+	if (!err)
+		err = info(w, "mode", "merge");
 	for (size_t i = 0; i < m->count && !err; i++)
 		for (size_t k = 0; k < m->sources[i]->infos_count && !err; k++)
 			if (!key_before(m, i, k))
