@@ -317,6 +317,29 @@ def test_finalize_ends_all(run):
     check_all(done)
 
 
+def test_a_subscriber_is_called_at_entry_and_exit(run):
+    done = run("--pattern", "errors", client="system,subscribe,callbacks")
+    # all but cuInit, in which the client was loaded
+    calls = [c for c in done.truth.calls if c.library == "driver"][1:]
+    seen = [r for r in done.lines if "callback" in r]
+    assert [r["callback"] for r in seen] == [0, 1] * len(calls)
+    assert [(CBIDS[r["cbid"]], r["ret"]) for r in seen[1::2]] == [(c.api, c.ret) for c in calls]
+    assert all(a["correlation"] == b["correlation"] for a, b in zip(seen[::2], seen[1::2]))
+    ids = {w.correlation: w for w in done.truth.work}
+    launches = [r for r in seen if CBIDS[r["cbid"]] in LAUNCHES and r["callback"] and not r["ret"]]
+    assert launches and {r["correlation"] for r in launches} <= set(ids)
+
+
+def test_detached_within_a_call(run):
+    """As CUPTI wants it; the program goes on, with nobody listening."""
+    done = run("--pattern", "train", "--iterations", 3, client="system,subscribe,callbacks,detach=99")
+    assert done.said("finalized") == [0]
+    assert 0 < len(done.records) < len(done.truth.work)
+    for record, work in done.pairs():
+        check_record(record, work)
+    assert {w.correlation for w in done.truth.work[-50:]} == {0}
+
+
 @pytest.mark.parametrize("api", ["driver", "runtime"])
 def test_forked_children_are_none_of_its_business(run, api):
     done = run("--pattern", "forks", "--threads", 2, "--iterations", 3, "--api", api)

@@ -33,6 +33,15 @@ static sim_hooks_fn find_driver(void)
 	return fn;
 }
 
+/* lock is held. */
+static void forget_subscriber(void)
+{
+	cupti.subscribed = false;
+	cupti.callback = NULL;
+	memset((void *)cupti.callbacks, 0, sizeof(cupti.callbacks));
+	atomic_store(&cupti.callbacks_on, 0);
+}
+
 /* A child has none of the parent's threads: nothing listens there. */
 static void forget_in_child(void)
 {
@@ -49,6 +58,7 @@ static void forget_in_child(void)
 	cupti.complete = NULL;
 	memset((void *)cupti.on, 0, sizeof(cupti.on));
 	memset((void *)cupti.api, 0, sizeof(cupti.api));
+	forget_subscriber();
 	atomic_store(&cupti.enabled, 0);
 	cupti.pending = (struct cupti_list){ 0 };
 }
@@ -62,15 +72,23 @@ __attribute__((constructor)) static void begin(void)
 	pthread_atfork(NULL, NULL, forget_in_child);
 }
 
-/* lock is held. The first of a session lets the driver's calls come here. */
-static int listen_to(atomic_bool *what, bool on)
+/* lock is held. The driver's calls come here from now on. */
+static int attach(void)
 {
-	sim_hooks_fn hooks = on && !cupti.driver ? find_driver() : NULL;
+	sim_hooks_fn hooks = cupti.driver ? NULL : find_driver();
 
-	if (on && !cupti.driver && !hooks)
-		return CUPTI_NOT_INITIALIZED;
 	if (hooks)
 		cupti.driver = hooks(&cupti_hooks);
+	return cupti.driver ? CUPTI_OK : CUPTI_NOT_INITIALIZED;
+}
+
+/* lock is held. */
+static int listen_to(atomic_bool *what, bool on)
+{
+	int err = on ? attach() : CUPTI_OK;
+
+	if (err)
+		return err;
 	if (atomic_exchange(what, on) == on)
 		return CUPTI_OK;
 	if (on && !atomic_load(&cupti.enabled))
@@ -140,16 +158,20 @@ static int flush(bool forced)
 	return CUPTI_OK;
 }
 
-static int subscribe(void **handle)
+static int subscribe(void **handle, cupti_callback_fn fn, void *user)
 {
 	int err = CUPTI_OK;
 
 	if (!handle)
 		return CUPTI_INVALID_PARAMETER;
 	pthread_mutex_lock(&cupti.lock);
-	if (cupti.subscribed)
+	if (cupti.subscribed) {
 		err = CUPTI_MULTIPLE_SUBSCRIBERS;
-	cupti.subscribed = true;
+	} else {
+		cupti.subscribed = true;
+		cupti.callback = fn;
+		cupti.callback_user = user;
+	}
 	pthread_mutex_unlock(&cupti.lock);
 	*handle = err ? NULL : &subscriber;
 	return err;
@@ -163,14 +185,26 @@ static int unsubscribe(const void *handle)
 	if (handle != &subscriber || !cupti.subscribed)
 		err = CUPTI_INVALID_PARAMETER;
 	else
-		cupti.subscribed = false;
+		forget_subscriber();
 	pthread_mutex_unlock(&cupti.lock);
 	return err;
 }
 
-static int subscribed(const void *handle)
+/* Callbacks of the driver's functions from..to, not of other domains: those never come. */
+static int call_back(const void *handle, int domain, uint32_t from, uint32_t to, bool on)
 {
-	return handle == &subscriber && cupti.subscribed ? CUPTI_OK : CUPTI_INVALID_PARAMETER;
+	int err = CUPTI_OK;
+
+	pthread_mutex_lock(&cupti.lock);
+	if (handle != &subscriber || !cupti.subscribed || to > CUPTI_CBIDS)
+		err = CUPTI_INVALID_PARAMETER;
+	else if (on)
+		err = attach();
+	for (uint32_t i = from; !err && domain == CUPTI_DOMAIN_DRIVER && i < to; i++)
+		if (atomic_exchange(&cupti.callbacks[i], on) != on)
+			atomic_fetch_add(&cupti.callbacks_on, on ? 1u : -1u);
+	pthread_mutex_unlock(&cupti.lock);
+	return err;
 }
 
 /* What was not flushed is lost. */
@@ -186,7 +220,7 @@ static int finalize(const void *caller)
 	cupti.driver = NULL;
 	cupti.request = NULL;
 	cupti.complete = NULL;
-	cupti.subscribed = false;
+	forget_subscriber();
 	cupti.timestamp = NULL;
 	cupti.timestamp_set = 0;
 	cupti.clock_broken = false;
@@ -265,14 +299,17 @@ static int told(uint32_t *out, uint32_t value)
 API(cuptiGetVersion, (uint32_t *version), 0, told(version, cupti.set.version))
 API(cuptiGetTimestamp, (uint64_t *ns), 0,
     ns ? (*ns = cupti_clock_now(), CUPTI_OK) : CUPTI_INVALID_PARAMETER)
-API(cuptiSubscribe, (void **handle, cupti_callback_fn fn, void *user), 0, subscribe(handle))
+API(cuptiSubscribe, (void **handle, cupti_callback_fn fn, void *user), 0,
+    subscribe(handle, fn, user))
 API(cuptiSubscribe_v2, (void **handle, cupti_callback_fn fn, void *user, void *params), 0,
-    subscribe(handle))
+    subscribe(handle, fn, user))
 API(cuptiUnsubscribe, (void *handle), 0, unsubscribe(handle))
 API(cuptiEnableCallback, (uint32_t on, void *handle, int domain, uint32_t cbid), cbid,
-    subscribed(handle))
-API(cuptiEnableDomain, (uint32_t on, void *handle, int domain), domain, subscribed(handle))
-API(cuptiEnableAllDomains, (uint32_t on, void *handle), on, subscribed(handle))
+    call_back(handle, domain, cbid, cbid + 1, on))
+API(cuptiEnableDomain, (uint32_t on, void *handle, int domain), domain,
+    call_back(handle, domain, 0, CUPTI_CBIDS, on))
+API(cuptiEnableAllDomains, (uint32_t on, void *handle), on,
+    call_back(handle, CUPTI_DOMAIN_DRIVER, 0, CUPTI_CBIDS, on))
 API(cuptiActivityRegisterCallbacks, (cupti_request_fn request, cupti_complete_fn complete), 0,
     register_callbacks(request, complete, CALLER))
 API(cuptiActivityRegisterTimestampCallback, (cupti_timestamp_fn fn), 0,

@@ -84,6 +84,10 @@ struct cupti {
 	int thread_type;
 	uint32_t period_ms;
 	bool subscribed;
+	cupti_callback_fn callback;
+	void *callback_user;
+	atomic_bool callbacks[CUPTI_CBIDS];
+	atomic_uint callbacks_on;
 	struct cupti_list pending;
 	uint64_t dropped, device_records;
 	atomic_uint correlation; /* the next call's */

@@ -43,6 +43,22 @@ typedef void (*cupti_complete_fn)(void *context, uint32_t stream, uint8_t *buffe
 typedef uint64_t (*cupti_timestamp_fn)(void);
 typedef void (*cupti_callback_fn)(void *user, int domain, uint32_t cbid, const void *data);
 
+enum { CUPTI_DOMAIN_DRIVER = 1 };
+enum { CUPTI_API_ENTER = 0, CUPTI_API_EXIT = 1 };
+
+/* CUpti_CallbackData. */
+struct cupti_callback_data {
+	uint32_t site;
+	const char *function;
+	const void *params;
+	void *ret; /* int */
+	const char *symbol;
+	void *context;
+	uint32_t context_id;
+	uint64_t *correlation_data; /* the same at both sites of a call */
+	uint32_t correlation;
+};
+
 #define CUPTI_RECORD __attribute__((packed, aligned(8)))
 
 /* CUpti_ActivityKernel8 (200 bytes), 9 (208), 10 (216) and 11 (224). */

@@ -34,6 +34,7 @@ static struct {
 	int (*cuptiActivityGetNumDroppedRecords)(void *, uint32_t, size_t *);
 	int (*cuptiSetThreadIdType)(int);
 	int (*cuptiFinalize)(void);
+	int (*cuptiEnableDomain)(uint32_t, void *, int);
 	int (*cuptiActivityEnableDriverApi)(uint32_t, uint8_t); /* NULL before 12.5 */
 } cupti;
 
@@ -42,7 +43,7 @@ static const char *const function_names[] = {
 	"cuptiActivityRegisterTimestampCallback", "cuptiActivityEnable", "cuptiActivityDisable",
 	"cuptiActivityFlushAll", "cuptiActivityFlushPeriod", "cuptiActivityGetNextRecord",
 	"cuptiActivityGetNumDroppedRecords", "cuptiSetThreadIdType", "cuptiFinalize",
-	"cuptiActivityEnableDriverApi",
+	"cuptiEnableDomain", "cuptiActivityEnableDriverApi",
 };
 
 #define FUNCTIONS (sizeof(function_names) / sizeof(*function_names))
@@ -55,6 +56,7 @@ static struct {
 	size_t buffer_size, max_records;
 	unsigned refuse; /* of the requests for a buffer every Nth, 0: none */
 	unsigned session, requests, outstanding;
+	long calls;
 	long on_ms, off_ms; /* 0: one session */
 	bool all;
 	unsigned flush;
@@ -240,6 +242,27 @@ static void end_session(void)
 		report("dropped", (int)dropped);
 }
 
+/* With detach=N the Nth call, as it returns, is the last that CUPTI sees. */
+static void call_back(void *user, int domain, uint32_t cbid, const void *data)
+{
+	const struct cupti_callback_data *d = data;
+	long detach = option("detach", 0);
+
+	pthread_mutex_lock(&client.lock);
+	if (!detach)
+		fprintf(client.out,
+			"{\"callback\": %u, \"cbid\": %u, \"correlation\": %u, \"ret\": %d, "
+			"\"thread\": %d}\n",
+			d->site, cbid, d->correlation, *(int *)d->ret, gettid());
+	client.calls += d->site == CUPTI_API_EXIT;
+	detach = detach == client.calls && d->site == CUPTI_API_EXIT;
+	pthread_mutex_unlock(&client.lock);
+	if (!detach)
+		return;
+	end_session();
+	report("finalized", cupti.cuptiFinalize());
+}
+
 static void *alternate(void *user)
 {
 	for (;;) {
@@ -329,7 +352,9 @@ EXPORT int InitializeInjection(void)
 	cupti.cuptiGetVersion(&client.version);
 	report("version", (int)client.version);
 	if (option("subscribe", 0))
-		report("subscribed", cupti.cuptiSubscribe(&subscriber, NULL, NULL));
+		report("subscribed", cupti.cuptiSubscribe(&subscriber, call_back, NULL));
+	if (option("callbacks", 0))
+		cupti.cuptiEnableDomain(1, subscriber, CUPTI_DOMAIN_DRIVER);
 	if (option("monotonic", 0))
 		report("clock", cupti.cuptiActivityRegisterTimestampCallback(now));
 	if (option("system", 0))

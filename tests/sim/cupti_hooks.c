@@ -4,17 +4,43 @@
 
 #include "cupti.h"
 
+/* The subscriber may do anything in its callback: unsubscribe, finalize. */
+static void call_back(struct sim_call *c, uint32_t site, int *ret)
+{
+	struct cupti_callback_data data = {
+		.site = site,
+		.function = c->function,
+		.ret = ret,
+		.correlation_data = &c->data,
+		.correlation = c->correlation,
+	};
+	cupti_callback_fn fn;
+	void *user;
+
+	if (!atomic_load_explicit(&cupti.callbacks[c->cbid], memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&cupti.lock);
+	fn = cupti.callback;
+	user = cupti.callback_user;
+	pthread_mutex_unlock(&cupti.lock);
+	if (fn)
+		fn(user, CUPTI_DOMAIN_DRIVER, c->cbid, &data);
+}
+
 static void enter(struct sim_call *c)
 {
+	int none = 0;
+
 	c->correlation = 0;
 	c->begin = 0;
-	if (!atomic_load_explicit(&cupti.enabled, memory_order_relaxed))
+	if (!atomic_load_explicit(&cupti.enabled, memory_order_relaxed) &&
+	    !atomic_load_explicit(&cupti.callbacks_on, memory_order_relaxed))
 		return;
 	do
 		c->correlation = atomic_fetch_add(&cupti.correlation, 1);
 	while (!c->correlation);
-	if (c->cbid < CUPTI_CBIDS &&
-	    atomic_load_explicit(&cupti.api[c->cbid], memory_order_relaxed))
+	call_back(c, CUPTI_API_ENTER, &none);
+	if (atomic_load_explicit(&cupti.api[c->cbid], memory_order_relaxed))
 		c->begin = (int64_t)cupti_clock_now();
 }
 
@@ -22,6 +48,8 @@ static void leave(struct sim_call *c, int ret)
 {
 	if (c->begin)
 		cupti_call_record(c, cupti_clock_now(), ret);
+	if (c->correlation)
+		call_back(c, CUPTI_API_EXIT, &ret);
 }
 
 /* What the record of a graph's node tells; lock is held. */

@@ -9,17 +9,21 @@
 #include <cupti_callbacks.h>
 #include <cupti_driver_cbid.h>
 
-#define CUPTI_MEMCPY SIM_MEMCPY
+#define CUPTI_API_ENTER SIM_API_ENTER
+#define CUPTI_API_EXIT SIM_API_EXIT
 #include "cupti_abi.h"
 
 #include "cbid.h"
 
+#undef CUPTI_API_ENTER
+#undef CUPTI_API_EXIT
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
 typedef PASTE(CUpti_ActivityKernel, KERNEL_N) real_kernel;
 typedef PASTE(CUpti_ActivityMemcpy, MEMCPY_N) real_copy;
 typedef CUpti_ActivityMemset4 real_set;
 typedef CUpti_ActivityAPI real_api;
+typedef CUpti_CallbackData real_callback_data;
 
 #define AT(kind, ours, theirs)                                                                     \
 	_Static_assert(offsetof(struct cupti_##kind, ours) == offsetof(real_##kind, theirs) &&     \
@@ -110,12 +114,25 @@ AT(api, thread, threadId)
 AT(api, correlation, correlationId)
 AT(api, ret, returnValue)
 
+AT(callback_data, site, callbackSite)
+AT(callback_data, function, functionName)
+AT(callback_data, params, functionParams)
+AT(callback_data, ret, functionReturnValue)
+AT(callback_data, symbol, symbolName)
+AT(callback_data, context, context)
+AT(callback_data, context_id, contextUid)
+AT(callback_data, correlation_data, correlationData)
+AT(callback_data, correlation, correlationId)
+
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs);
-SAME(SIM_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY)
+SAME(CUPTI_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY)
 SAME(CUPTI_MEMSET, CUPTI_ACTIVITY_KIND_MEMSET)
 SAME(CUPTI_KERNEL, CUPTI_ACTIVITY_KIND_KERNEL)
 SAME(CUPTI_DRIVER, CUPTI_ACTIVITY_KIND_DRIVER)
 SAME(CUPTI_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+SAME(CUPTI_DOMAIN_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API)
+SAME(SIM_API_ENTER, CUPTI_API_ENTER)
+SAME(SIM_API_EXIT, CUPTI_API_EXIT)
 SAME(CUPTI_FLUSH_FORCED, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)
 SAME(CUPTI_THREAD_SYSTEM, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM)
 SAME(CUPTI_FLAG_ASYNC, CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC)

@@ -72,6 +72,8 @@ void sim_call_enter(struct sim_call *c, uint16_t *cbid, const char *function)
 	}
 	c->cbid = id;
 	c->outer = correlation;
+	c->function = function;
+	c->data = 0;
 	c->hooks->enter(c);
 	correlation = c->correlation;
 }

@@ -22,6 +22,8 @@ struct sim_call {
 	uint32_t cbid;
 	uint32_t correlation; /* set by enter() */
 	uint32_t outer;	      /* that of the call around it */
+	const char *function;
+	uint64_t data;	      /* a subscriber's */
 	int64_t begin;	      /* set by enter() */
 };
 
