@@ -12,6 +12,7 @@
 #define RATE_MAX 0.001
 /* Drift that may begin with whatever else happened to the clock. */
 #define RATE_NEW 0.0001
+#define RATE_SPAN_NS 10000000 /* readings closer than that do not tell a rate */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -93,6 +94,8 @@ static void segment_make(struct cupti_clock *c, const struct clock_reading *b)
 		c->step_last = c->count;
 		return;
 	}
+	if (span < RATE_SPAN_NS)
+		return;
 	c->steady = size_of(moved) <= noise;
 	c->deviation = deviation;
 	c->rate = moved / span;
