@@ -33,6 +33,8 @@ $(BUILD)/obj/user/sidecar/library.o $(BUILD)/san/obj/user/sidecar/library.o: $(S
 $(BUILD)/obj/user/sidecar/library.o $(BUILD)/san/obj/user/sidecar/library.o: \
 	CPPFLAGS += -DSIDECAR_LIBRARY='"$(SIDECAR_LIB)"'
 
+FUZZ_RUNS_cupti ?= 3000
+
 # Unit tests and the fuzzer of it have it inside; built as the rest of user/ is.
 SIDECAR_UNIT := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_cupti_*.c))
 SIDECAR_INSIDE := $(SIDECAR_SRCS:%.c=$(BUILD)/obj/%.o)
