@@ -3,6 +3,8 @@
 #ifndef GBPF_EXPORT_KINETO_H
 #define GBPF_EXPORT_KINETO_H
 
+#include <string.h>
+
 #include "export/trace.h"
 #include "export/trace_ids.h"
 #include "model/steps.h"
@@ -64,8 +66,24 @@ struct kineto {
 };
 
 /* ---- kineto_put.c: text ---- */
-void put(struct kineto *k, const char *text);
-void put_bytes(struct kineto *k, const char *bytes, size_t size);
+void put_long(struct kineto *k, const char *bytes, size_t size); /* of put_bytes() only */
+
+/* Inline, because most of what is written are constants of a few bytes. */
+static inline void put_bytes(struct kineto *k, const char *bytes, size_t size)
+{
+	if (size > KINETO_BUFFER - k->used) {
+		put_long(k, bytes, size);
+		return;
+	}
+	memcpy(k->buf + k->used, bytes, size);
+	k->used += size;
+}
+
+static inline void put(struct kineto *k, const char *text)
+{
+	put_bytes(k, text, strlen(text));
+}
+
 void put_uint(struct kineto *k, uint64_t value);
 void put_int(struct kineto *k, int64_t value);
 /* ns as microseconds with three decimals. */

@@ -50,20 +50,20 @@ static void put_launch(struct kineto *k, const struct call *c)
 	const struct launch_args *l = &k->s->launches[c->args];
 
 	if (c->kernel != UINT32_MAX) {
-		put(k, ", \"kernel\": ");
+		put(k, ",\"kernel\":");
 		put_string(k, k->s->kernels[c->kernel].short_name);
 	}
-	put(k, ", \"grid\": [");
+	put(k, ",\"grid\":[");
 	for (int i = 0; i < 3; i++) {
-		put(k, i ? ", " : "");
+		put(k, i ? "," : "");
 		put_uint(k, l->grid[i]);
 	}
-	put(k, "], \"block\": [");
+	put(k, "],\"block\":[");
 	for (int i = 0; i < 3; i++) {
-		put(k, i ? ", " : "");
+		put(k, i ? "," : "");
 		put_uint(k, l->block[i]);
 	}
-	put(k, "], \"dynamic shared memory\": ");
+	put(k, "],\"dynamic shared memory\":");
 	put_uint(k, l->smem);
 }
 
@@ -71,27 +71,27 @@ static void put_result(struct kineto *k, const struct call *c)
 {
 	const char *name = api_error_name(k->s->apis[c->api].library, c->ret);
 
-	put(k, ", \"result\": ");
+	put(k, ",\"result\":");
 	put_int(k, c->ret);
 	if (name) {
-		put(k, ", \"error\": ");
+		put(k, ",\"error\":");
 		put_string(k, name);
 	}
 }
 
 static void put_poll(struct kineto *k, const struct poll_args *p)
 {
-	put(k, ", \"queries\": ");
+	put(k, ",\"queries\":");
 	put_uint(k, p->count);
-	put(k, ", \"inside queries (us)\": ");
+	put(k, ",\"inside queries (us)\":");
 	put_us(k, p->inside);
 }
 
 static void put_end_state(struct kineto *k, enum export_end how)
 {
 	if (how == EXPORT_END_OPEN)
-		put(k, ", \"finished\": \"false\"");
-	put(k, ", \"end\": \"");
+		put(k, ",\"finished\":\"false\"");
+	put(k, ",\"end\":\"");
 	put(k, export_end_word(how));
 	put(k, "\"");
 }
@@ -132,13 +132,13 @@ static void put_args(struct kineto *k, const struct export_item *item, uint64_t 
 	uint32_t number = cbid(k, item->index);
 	size_t works;
 
-	put(k, ", \"args\": {");
+	put(k, ",\"args\":{");
 	if (number) {
-		put(k, "\"cbid\": ");
+		put(k, "\"cbid\":");
 		put_uint(k, number);
-		put(k, ", ");
+		put(k, ",");
 	}
-	put(k, "\"correlation\": ");
+	put(k, "\"correlation\":");
 	put_uint(k, id);
 	if (c->flags & CALL_ARGS_LAUNCH && !works_of(k->s, item->index, &works))
 		put_launch(k, c);
@@ -178,15 +178,15 @@ static void arrow_begin(struct kineto *k, const struct export_item *item, uint64
 static void put_arrow(struct kineto *k, const struct kineto_arrow *a)
 {
 	put_event(k);
-	put(k, "{\"ph\": \"s\", \"id\": ");
+	put(k, "{\"ph\":\"s\",\"id\":");
 	put_uint(k, a->id);
-	put(k, ", \"pid\": ");
+	put(k, ",\"pid\":");
 	put_uint(k, k->pid);
-	put(k, ", \"tid\": ");
+	put(k, ",\"tid\":");
 	put_uint(k, a->tid);
-	put(k, ", \"ts\": ");
+	put(k, ",\"ts\":");
 	put_ts(k, a->ts);
-	put(k, ", \"cat\": \"ac2g\", \"name\": \"ac2g\"}");
+	put(k, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"}");
 	k->started++;
 }
 
@@ -210,17 +210,17 @@ static void put_call(struct kineto *k, const struct export_item *item)
 
 	tid = kineto_place(k, row, item->begin, item->end);
 	put_event(k);
-	put(k, "{\"ph\": \"X\", \"cat\": \"");
+	put(k, "{\"ph\":\"X\",\"cat\":\"");
 	put(k, category(&k->s->apis[c->api]));
-	put(k, "\", \"name\": ");
+	put(k, "\",\"name\":");
 	put(k, api_name(k, c));
-	put(k, ", \"pid\": ");
+	put(k, ",\"pid\":");
 	put_uint(k, k->pid);
-	put(k, ", \"tid\": ");
+	put(k, ",\"tid\":");
 	put_uint(k, tid);
-	put(k, ", \"ts\": ");
+	put(k, ",\"ts\":");
 	put_ts(k, item->begin);
-	put(k, ", \"dur\": ");
+	put(k, ",\"dur\":");
 	put_us(k, item->end - item->begin);
 	put_args(k, item, id);
 	k->calls++;

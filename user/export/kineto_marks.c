@@ -85,9 +85,9 @@ static const char *overhead_name(uint32_t kind)
 
 static void put_times(struct kineto *k, const struct kineto_mark *m)
 {
-	put(k, ", \"ts\": ");
+	put(k, ",\"ts\":");
 	put_ts(k, m->begin);
-	put(k, ", \"dur\": ");
+	put(k, ",\"dur\":");
 	put_us(k, m->end - m->begin);
 }
 
@@ -98,9 +98,9 @@ static void put_overhead(struct kineto *k, const struct kineto_mark *m)
 	if (lane < 0)
 		k->err = lane;
 	put_event(k);
-	put(k, "{\"ph\": \"X\", \"cat\": \"overhead\", \"name\": \"");
+	put(k, "{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"");
 	put(k, overhead_name(m->number));
-	put(k, "\", \"pid\": -1, \"tid\": ");
+	put(k, "\",\"pid\":-1,\"tid\":");
 	put_int(k, lane);
 	put_times(k, m);
 	put(k, "}");
@@ -112,24 +112,24 @@ static void put_step(struct kineto *k, const struct kineto_mark *m)
 	uint64_t tid = kineto_place(k, kineto_row_of_call(k, anchor), m->begin, m->end);
 
 	put_event(k); /* after a new row has been named */
-	put(k, "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#");
+	put(k, "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
 	put_uint(k, m->number);
-	put(k, "\", \"pid\": ");
+	put(k, "\",\"pid\":");
 	put_uint(k, k->pid);
-	put(k, ", \"tid\": ");
+	put(k, ",\"tid\":");
 	put_uint(k, tid);
 	put_times(k, m);
-	put(k, ", \"args\": {\"found in the order of calls\": true}}");
+	put(k, ",\"args\":{\"found in the order of calls\":true}}");
 }
 
 static void put_window(struct kineto *k, const struct kineto_mark *m)
 {
 	put_event(k);
-	put(k, "{\"ph\": \"X\", \"cat\": \"Trace\"");
+	put(k, "{\"ph\":\"X\",\"cat\":\"Trace\"");
 	put_times(k, m);
-	put(k, ", \"pid\": \"Spans\", \"tid\": \"gbpf\", \"name\": \"gbpf (");
+	put(k, ",\"pid\":\"Spans\",\"tid\":\"gbpf\",\"name\":\"gbpf (");
 	put_uint(k, m->number);
-	put(k, ")\", \"args\": {\"Op count\": 0}}");
+	put(k, ")\",\"args\":{\"Op count\":0}}");
 }
 
 void kineto_put_marks(struct kineto *k, int64_t until)
@@ -152,8 +152,8 @@ void kineto_put_end(struct kineto *k, int64_t last)
 	int64_t end = k->s->end < k->o->to ? k->s->end : k->o->to;
 
 	put_event(k);
-	put(k, "{\"name\": \"Record Window End\", \"ph\": \"i\", \"s\": \"g\", \"pid\": \"\", "
-	       "\"tid\": \"\", \"ts\": ");
+	put(k, "{\"name\":\"Record Window End\",\"ph\":\"i\",\"s\":\"g\",\"pid\":\"\","
+	       "\"tid\":\"\",\"ts\":");
 	put_ts(k, end > last ? end : last);
 	put(k, "}");
 }

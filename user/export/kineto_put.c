@@ -13,21 +13,15 @@ void put_flush(struct kineto *k)
 	k->used = 0;
 }
 
-void put_bytes(struct kineto *k, const char *bytes, size_t size)
+void put_long(struct kineto *k, const char *bytes, size_t size)
 {
-	if (size > KINETO_BUFFER - k->used)
-		put_flush(k);
-	if (size > KINETO_BUFFER) {
+	put_flush(k);
+	if (size <= KINETO_BUFFER) {
+		memcpy(k->buf, bytes, size);
+		k->used = size;
+	} else {
 		fwrite(bytes, 1, size, k->out);
-		return;
 	}
-	memcpy(k->buf + k->used, bytes, size);
-	k->used += size;
-}
-
-void put(struct kineto *k, const char *text)
-{
-	put_bytes(k, text, strlen(text));
 }
 
 void put_uint(struct kineto *k, uint64_t value)
@@ -50,15 +44,20 @@ void put_int(struct kineto *k, int64_t value)
 
 void put_us(struct kineto *k, int64_t ns)
 {
-	uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+	uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns, us = size / 1000;
 	unsigned rest = (unsigned)(size % 1000);
-	char digits[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
-			  (char)('0' + rest % 10)};
+	char text[26], *at = text + sizeof(text);
 
+	for (int i = 0; i < 3; i++, rest /= 10)
+		*--at = (char)('0' + rest % 10);
+	*--at = '.';
+	do {
+		*--at = (char)('0' + us % 10);
+		us /= 10;
+	} while (us);
 	if (ns < 0)
-		put_bytes(k, "-", 1);
-	put_uint(k, size / 1000);
-	put_bytes(k, digits, sizeof(digits));
+		*--at = '-';
+	put_bytes(k, at, (size_t)(text + sizeof(text) - at));
 }
 
 void put_ts(struct kineto *k, int64_t ns)

@@ -90,13 +90,13 @@ struct kineto_row *kineto_row_of_work(struct kineto *k, const struct work *w)
 static void put_meta(struct kineto *k, const char *what, int64_t ts, int64_t pid, uint64_t tid)
 {
 	put_event(k);
-	put(k, "{\"name\": \"");
+	put(k, "{\"name\":\"");
 	put(k, what);
-	put(k, "\", \"ph\": \"M\", \"ts\": ");
+	put(k, "\",\"ph\":\"M\",\"ts\":");
 	put_ts(k, ts);
-	put(k, ", \"pid\": ");
+	put(k, ",\"pid\":");
 	put_int(k, pid);
-	put(k, ", \"tid\": ");
+	put(k, ",\"tid\":");
 	put_uint(k, tid);
 }
 
@@ -104,9 +104,9 @@ static void put_meta_text(struct kineto *k, const char *what, int64_t ts, int64_
 			  const char *key, const char *text)
 {
 	put_meta(k, what, ts, pid, tid);
-	put(k, ", \"args\": {\"");
+	put(k, ",\"args\":{\"");
 	put(k, key);
-	put(k, "\": ");
+	put(k, "\":");
 	put_string(k, text);
 	put(k, "}}");
 }
@@ -115,7 +115,7 @@ static void put_meta_sort(struct kineto *k, const char *what, int64_t ts, int64_
 			  int64_t index)
 {
 	put_meta(k, what, ts, pid, tid);
-	put(k, ", \"args\": {\"sort_index\": ");
+	put(k, ",\"args\":{\"sort_index\":");
 	put_int(k, index);
 	put(k, "}}");
 }

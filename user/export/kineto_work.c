@@ -7,9 +7,9 @@
 
 static void put_key(struct kineto *k, enum export_field_id field)
 {
-	put(k, ", \"");
+	put(k, ",\"");
 	put(k, export_field(field)->kineto);
-	put(k, "\": ");
+	put(k, "\":");
 }
 
 static void put_number(struct kineto *k, enum export_field_id field, uint64_t value)
@@ -35,14 +35,14 @@ static const char *kernel_name(struct kineto *k, const struct work *w)
 static void put_name(struct kineto *k, const struct work *w)
 {
 	if (w->kind == RECORD_WORK_KERNEL) {
-		put(k, "kernel\", \"name\": ");
+		put(k, "kernel\",\"name\":");
 		put(k, kernel_name(k, w));
 		return;
 	}
 	if (w->kind == RECORD_WORK_SET) {
-		put(k, "gpu_memset\", \"name\": \"Memset (");
+		put(k, "gpu_memset\",\"name\":\"Memset (");
 	} else {
-		put(k, "gpu_memcpy\", \"name\": \"Memcpy ");
+		put(k, "gpu_memcpy\",\"name\":\"Memcpy ");
 		put(k, export_direction_word(w->direction));
 		put(k, " (");
 		put(k, export_memory_word(w->source));
@@ -56,13 +56,13 @@ static void print_occupancy(FILE *out, const struct occupancy *o)
 {
 	char words[96];
 
-	fprintf(out, ", \"est. achieved occupancy %%\": %d, \"occupancy\": "
-		"{\"activeBlocksPerMultiprocessor\": %d, \"limitingFactors\": \"%s\", ",
+	fprintf(out, ",\"est. achieved occupancy %%\":%d,\"occupancy\":"
+		"{\"activeBlocksPerMultiprocessor\":%d,\"limitingFactors\":\"%s\",",
 		o->percent, o->blocks_per_sm,
 		export_limiter_words(o->limiting, words, sizeof(words)));
-	fprintf(out, "\"blockLimitRegs\": %d, \"blockLimitSharedMem\": %d, "
-		"\"blockLimitWarps\": %d, \"blockLimitBlocks\": %d, \"blockLimitBarriers\": %d, "
-		"\"allocatedRegistersPerBlock\": %d, \"allocatedSharedMemPerBlock\": %d}",
+	fprintf(out, "\"blockLimitRegs\":%d,\"blockLimitSharedMem\":%d, "
+		"\"blockLimitWarps\":%d,\"blockLimitBlocks\":%d,\"blockLimitBarriers\":%d, "
+		"\"allocatedRegistersPerBlock\":%d,\"allocatedSharedMemPerBlock\":%d}",
 		o->limit_registers, o->limit_smem, o->limit_warps, o->limit_blocks,
 		o->limit_barriers, o->allocated_registers, o->allocated_smem);
 }
@@ -79,12 +79,12 @@ static char *shape_args(const struct record_shape *shape, const struct record_de
 	if (!out)
 		return NULL;
 	known = !occupancy_of(device, shape, &occupancy);
-	fprintf(out, ", \"registers per thread\": %u, \"shared memory\": %lu", shape->registers,
+	fprintf(out, ",\"registers per thread\":%u,\"shared memory\":%lu", shape->registers,
 		(unsigned long)shape->smem_static + shape->smem_dynamic);
 	if (known)
-		fprintf(out, ", \"blocks per SM\": %.6f, \"warps per SM\": %.6f",
+		fprintf(out, ",\"blocks per SM\":%.6f,\"warps per SM\":%.6f",
 			occupancy.grid_blocks_per_sm, occupancy.warps_per_sm);
-	fprintf(out, ", \"grid\": [%u, %u, %u], \"block\": [%u, %u, %u]", shape->grid[0],
+	fprintf(out, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u]", shape->grid[0],
 		shape->grid[1], shape->grid[2], shape->block[0], shape->block[1],
 		shape->block[2]);
 	if (known)
@@ -136,9 +136,9 @@ static void put_copy(struct kineto *k, const struct work *w)
 		put_general(k, (double)w->bytes / (double)(w->end - w->begin));
 	}
 	if (w->kind == RECORD_WORK_COPY && w->peer != UINT32_MAX) {
-		put(k, ", \"inDevice\": ");
+		put(k, ",\"inDevice\":");
 		put_uint(k, k->s->devices[k->s->streams[w->stream].device].about.ordinal);
-		put(k, ", \"peer device\": ");
+		put(k, ",\"peer device\":");
 		put_uint(k, w->peer);
 	}
 	if (w->graph) {
@@ -151,8 +151,8 @@ static void put_place(struct kineto *k, const struct work *w, uint64_t id)
 {
 	const struct session_stream *stream = &k->s->streams[w->stream];
 
-	put(k, ", \"args\": {");
-	put(k, w->kind == RECORD_WORK_KERNEL ? "\"queued\": 0, \"device\": " : "\"device\": ");
+	put(k, ",\"args\":{");
+	put(k, w->kind == RECORD_WORK_KERNEL ? "\"queued\":0,\"device\":" : "\"device\":");
 	put_uint(k, k->s->devices[stream->device].about.ordinal);
 	put_number(k, FIELD_CONTEXT, stream->context);
 	put_number(k, FIELD_STREAM, stream->id);
@@ -163,15 +163,15 @@ static void put_end_of_arrow(struct kineto *k, const struct work *w, uint64_t id
 			     uint64_t tid)
 {
 	put_event(k);
-	put(k, "{\"ph\": \"f\", \"id\": ");
+	put(k, "{\"ph\":\"f\",\"id\":");
 	put_uint(k, id);
-	put(k, ", \"pid\": ");
+	put(k, ",\"pid\":");
 	put_uint(k, pid);
-	put(k, ", \"tid\": ");
+	put(k, ",\"tid\":");
 	put_uint(k, tid);
-	put(k, ", \"ts\": ");
+	put(k, ",\"ts\":");
 	put_ts(k, w->begin);
-	put(k, ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"}");
+	put(k, ",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"bp\":\"e\"}");
 	k->ended++;
 }
 
@@ -184,15 +184,15 @@ void kineto_work(struct kineto *k, uint32_t work)
 
 	tid = kineto_place(k, row, w->begin, w->end);
 	put_event(k);
-	put(k, "{\"ph\": \"X\", \"cat\": \"");
+	put(k, "{\"ph\":\"X\",\"cat\":\"");
 	put_name(k, w);
-	put(k, ", \"pid\": ");
+	put(k, ",\"pid\":");
 	put_uint(k, row->pid);
-	put(k, ", \"tid\": ");
+	put(k, ",\"tid\":");
 	put_uint(k, tid);
-	put(k, ", \"ts\": ");
+	put(k, ",\"ts\":");
 	put_ts(k, w->begin);
-	put(k, ", \"dur\": ");
+	put(k, ",\"dur\":");
 	put_us(k, w->end - w->begin);
 	put_place(k, w, id);
 	if (w->kind == RECORD_WORK_KERNEL)
@@ -200,7 +200,7 @@ void kineto_work(struct kineto *k, uint32_t work)
 	else
 		put_copy(k, w);
 	if (w->call == CALL_NONE) {
-		put(k, ", \"unmatched\": true, \"recorded correlation\": ");
+		put(k, ",\"unmatched\":true,\"recorded correlation\":");
 		put_uint(k, w->correlation);
 		k->unmatched++;
 	}

@@ -91,7 +91,7 @@ static int stream_make(struct export_file *f, int level)
 
 	f->compressed = len > 3 && !strcmp(f->path + len - 3, ".gz");
 	if (f->compressed && deflateInit2(&f->gzip, level ? level : DEFAULT_LEVEL, Z_DEFLATED,
-					  GZIP_FORMAT, 9, Z_DEFAULT_STRATEGY) != Z_OK) {
+					  GZIP_FORMAT, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
 		f->compressed = false;
 		return -ENOMEM;
 	}
