@@ -2,6 +2,7 @@
 /* Statistics, hostile names in every format, and what the documentation must say. */
 #include "json_check.h"
 #include "view.h"
+#include "util/select.h"
 
 static int64_t random_time(uint64_t *state)
 {
@@ -74,7 +75,7 @@ static void test_select_large(void **state)
 	for (int kind = 0; kind < 3; kind++) {
 		for (int64_t i = 0; i < N; i++)
 			v[i] = kind == 0 ? i : kind == 1 ? N - 1 - i : 42;
-		assert_int_equal(stats_select(v, N, 12345), kind == 2 ? 42 : 12345);
+		assert_int_equal(select_rank(v, N, 12345), kind == 2 ? 42 : 12345);
 	}
 	free(v);
 }

@@ -170,6 +170,8 @@ void quality_json(const struct session *s, struct json *j)
 	json_key(j, "end");
 	json_uint(j, q->unpaired_end);
 	json_end_object(j);
+	json_key(j, "gpu");
+	quality_gpu_json(s, j);
 	json_key(j, "file_end");
 	json_string(j, end_words[q->end <= READER_END_DAMAGED ? q->end : 0]);
 	json_key(j, "lost_bytes");
@@ -275,5 +277,6 @@ void quality_lines(const struct report_ctx *c, FILE *out)
 		fprintf(out, "; %" PRIu64 " calls without end, %" PRIu64 " without begin",
 			s->quality.unpaired_begin, s->quality.unpaired_end);
 	fprintf(out, "%s\n", term_style(c->o->colour, TERM_PLAIN));
+	quality_gpu_lines(c, out);
 	quality_warnings(c, out);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/gpu.h"
 #include "report/filter.h"
 #include "report/row.h"
 #include "util/nearest.h"
@@ -16,6 +17,8 @@ const char *const report_timeunit_words[] = { "auto", "ns", "us", "ms", "s", NUL
 static const struct view *const views[] = {
 	&view_summary, &view_api,  &view_launch, &view_sync, &view_copy,
 	&view_thread,  &view_cold, &view_open,	 &view_proc, &view_gpu,
+	&view_kern,    &view_kern_gb, &view_kern_exec, &view_memory, &view_api_gpu,
+	&view_trace,   &view_gap, &view_stream,
 };
 #define VIEWS (sizeof(views) / sizeof(views[0]))
 
@@ -24,14 +27,24 @@ const struct report_view *report_view(size_t i)
 	return i < VIEWS ? &views[i]->about : NULL;
 }
 
+/* Is name one of the words of list? */
+static bool has_word(const char *list, const char *name)
+{
+	size_t len = strlen(name), word;
+
+	for (; len && list && *list; list += word + (list[word] == ' ')) {
+		word = strcspn(list, " ");
+		if (word == len && !strncmp(list, name, len))
+			return true;
+	}
+	return false;
+}
+
 const struct view *view_find(const char *name)
 {
-	for (size_t i = 0; i < VIEWS; i++) {
-		const char *alias = views[i]->about.alias;
-
-		if (!strcmp(views[i]->about.name, name) || (alias && !strcmp(alias, name)))
+	for (size_t i = 0; i < VIEWS; i++)
+		if (!strcmp(views[i]->about.name, name) || has_word(views[i]->about.alias, name))
 			return views[i];
-	}
 	return NULL;
 }
 
@@ -113,7 +126,9 @@ static void print_view(const struct report_ctx *c, const struct view *v, FILE *o
 	case REPORT_TABLE:
 		break;
 	}
-	if (v->print)
+	if (v->of_work && !session_has_work(c->s))
+		quality_no_work(c, out);
+	else if (v->print)
 		v->print(c, out);
 	else
 		print_table(c, v, out);
@@ -136,7 +151,10 @@ int report_print(const struct session *s, const struct report_options *o, FILE *
 	if (!result && o->filter)
 		result = filter_parse(&filter, o->filter, v, err, size);
 	if (!result) {
-		result = v->build(&c);
+		c.filter = filter;
+		c.in_order = by == column_find(v, v->sort + 1) && descending == (*v->sort == '-');
+		if (!v->of_work || session_has_work(s))
+			result = v->build(&c);
 		if (!result && filter)
 			keep_matching(&c.rows, filter);
 		if (!result)
@@ -147,6 +165,7 @@ int report_print(const struct session *s, const struct report_options *o, FILE *
 	if (!result)
 		print_view(&c, v, out);
 	filter_free(filter);
+	free(c.times);
 	free(c.rows.items);
 	return result;
 }

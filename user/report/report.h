@@ -35,7 +35,7 @@ struct report_options {
 };
 
 struct report_view {
-	const char *name, *alias; /* alias: nsys's name for it, or NULL */
+	const char *name, *alias; /* alias: nsys's names for it, blanks between, or NULL */
 	const char *summary;	  /* one line */
 };
 

@@ -30,6 +30,21 @@ void row_init(struct row *r)
 	r->begin = r->end = r->open = r->ago = r->exit_code = NA;
 	r->top_api_share = r->top_kernel_launches = NA;
 	r->first_call = NA;
+	r->gpu_busy_share = r->gpu_watched = r->gap_share = NA;
+}
+
+void row_init_work(struct row *r)
+{
+	struct row_work *w = &r->work;
+	int64_t *numbers = &w->device;
+	size_t count = (sizeof(*w) - offsetof(struct row_work, device)) / sizeof(*numbers);
+
+	row_init(r);
+	memset(w, 0, sizeof(*w));
+	for (size_t i = 0; i < count; i++)
+		numbers[i] = NA;
+	w->queued = w->uncontended = w->back_pressured = w->shorts = w->unmatched = 0;
+	w->kernels = w->copies = w->sets = 0;
 }
 
 int rows_add(struct rows *rows, struct row **out)

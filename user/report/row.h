@@ -19,6 +19,22 @@ struct row_gpu {
 		memory_used, memory_total, gpm[4], energy, processes, xids, xid_last;
 };
 
+/* Of one quantity, as nsys gives them. */
+struct row_spread {
+	int64_t avg, p50, min, max, stddev;
+};
+
+/* Of work on a GPU. */
+struct row_work {
+	const char *class, *source, *target, *pageable, *operation, *category, *uuid, *flags;
+	int64_t device, gpu, context, stream, correlation, registers, smem_static, smem_dynamic,
+		occupancy, blocks_per_sm, short_share, throughput, window, window_share, busy,
+		busy_share, idle_share, depth_p50, depth_max, latency_p50, uncontended, queued,
+		back_pressured, graph, node, kernels, copies, sets, launch_to_start, queue_time,
+		depth, unmatched, shorts, shape; /* shape: the last one met */
+	struct row_spread total, api, queue, kernel, size;
+};
+
 /* Times in ns, sizes in bytes, shares in 1/1000 %, rates in 1/1000 per second. */
 struct row {
 	const char *name, *kernel, *comm, *cmdline, *container, *exe, *library, *kind, *direction,
@@ -40,11 +56,17 @@ struct row {
 	/* of the statistics: how many calls had a time, and how many a time of their own */
 	uint64_t timed, samples;
 	uint64_t entries, entered; /* of calls[]: all, and those without a return probe */
-	struct row_gpu gpu;
 	int64_t first_call; /* index into calls: where the group was met first */
+	union { /* views are of the one or the other */
+		struct row_gpu gpu;
+		struct row_work work;
+	};
+	int64_t gpu_busy_share, gpu_watched, gap_share; /* of the summary */
+	const char *gap;
 };
 
 void row_init(struct row *r); /* nothing is known */
+void row_init_work(struct row *r); /* nor of work; gpu is not to be used */
 
 enum unit {
 	UNIT_NONE,
@@ -72,10 +94,16 @@ struct rows {
 	size_t count, cap;
 };
 
+struct filter;
+struct work_times;
+
 struct report_ctx {
 	const struct session *s;
 	const struct report_options *o;
 	struct rows rows;
+	const struct filter *filter; /* NULL: keeps all */
+	bool in_order; /* the view's own order is asked for: rows after --top are not needed */
+	struct work_times *times; /* of works, for views of them; see works_prepare() */
 };
 
 struct view {
@@ -83,13 +111,15 @@ struct view {
 	const struct column *columns; /* ends with .key = NULL */
 	const char *sort;	      /* key, with its sign */
 	const char *bases;	      /* under tables: what shares and rates are of; or NULL */
+	bool of_work; /* says n/a, and why, where there is no GPU time */
 	int (*build)(struct report_ctx *c); /* fills c->rows; 0 or -ENOMEM */
 	/* Where a table says less than prose: prints the rows for people. NULL: a table. */
 	void (*print)(const struct report_ctx *c, FILE *out);
 };
 
 extern const struct view view_summary, view_api, view_launch, view_sync, view_copy, view_thread,
-	view_cold, view_open, view_proc, view_gpu;
+	view_cold, view_open, view_proc, view_gpu, view_kern, view_kern_gb, view_kern_exec,
+	view_memory, view_api_gpu, view_trace, view_gap, view_stream;
 
 const struct view *view_find(const char *name); /* by name or alias; NULL if there is none */
 const struct column *column_find(const struct view *v, const char *key);
@@ -231,6 +261,42 @@ void fill_process(const struct session_process *p, struct row *r);
 int summary_build(struct report_ctx *c); /* summary.c; 0 or -ENOMEM */
 int gpu_rows(const struct session *s, struct rows *rows); /* view_gpu.c: one a GPU; 0 or -ENOMEM */
 
+/* ---- work_group.c: rows from works ---- */
+
+struct work_grouping {
+	/* Does the work belong to the view, and to which row? */
+	bool (*key)(const struct report_ctx *ctx, uint32_t work, uint64_t key[GROUP_WORDS]);
+	void (*fill)(const struct report_ctx *ctx, uint32_t work, struct row *r); /* once */
+	/* For each work; or NULL. */
+	void (*add)(const struct report_ctx *ctx, uint32_t work, struct row *r);
+};
+
+/*
+ * Into ctx->rows, empty before: works, times on the GPU, shares. *row_of, of each work
+ * (UINT32_MAX: in none), is the caller's to free; row_of may be NULL. 0 or -ENOMEM.
+ */
+int group_works(struct report_ctx *ctx, const struct work_grouping *g, uint32_t **row_of);
+
+/* Statistics of another quantity of the same works; NA is left out. 0 or -ENOMEM. */
+int spread_works(struct report_ctx *ctx, const uint32_t *row_of,
+		 int64_t (*value)(const struct report_ctx *ctx, uint32_t work),
+		 void (*put)(struct row *r, const struct row *stats));
+void spread_put(struct row_spread *out, const struct row *stats);
+
+int works_prepare(struct report_ctx *ctx); /* fills ctx->times, once; 0 or -ENOMEM */
+/* ns that the sidecar recorded of a process, and of a physical device; NA: no memory. */
+int64_t process_window(const struct session *s, uint32_t process);
+int64_t device_window(const struct session *s, uint32_t physical);
+int64_t gpu_index(const struct session *s, uint32_t device); /* NVML's; NA */
+const char *work_operation(const struct work *w); /* of copies and sets */
+const char *memory_word(unsigned memory);	  /* "pageable", …; NULL: not known */
+int64_t work_throughput(uint64_t bytes, int64_t ns); /* 1/1000 GB/s; NA */
+
+/* ---- gpu_summary.c ---- */
+int gpu_summary_build(struct report_ctx *c, struct row *r); /* 0 or -ENOMEM */
+void gpu_summary_print(const struct report_ctx *c, FILE *out, const char *label_start,
+		       const char *label_end);
+
 /* ---- stats.c ---- */
 
 /*
@@ -239,8 +305,6 @@ int gpu_rows(const struct session *s, struct rows *rows); /* view_gpu.c: one a G
  */
 void stats_fill(struct row *r, int64_t *times, size_t count);
 
-/* Value of the given rank (0-based) of v, which is reordered: v[rank] after. */
-int64_t stats_select(int64_t *v, size_t count, size_t rank);
 size_t stats_rank(size_t count, unsigned percent); /* nearest rank, 0-based; count > 0 */
 
 /* ---- output ---- */
@@ -257,6 +321,9 @@ struct json;
 void quality_json(const struct session *s, struct json *j);
 void quality_lines(const struct report_ctx *c, FILE *out);
 void quality_warnings(const struct report_ctx *c, FILE *out);
+void quality_gpu_json(const struct session *s, struct json *j); /* quality_gpu.c */
+void quality_gpu_lines(const struct report_ctx *c, FILE *out);
+void quality_no_work(const struct report_ctx *c, FILE *out); /* "n/a: …", process by process */
 uint64_t quality_lost(const struct session *s);
 
 #endif

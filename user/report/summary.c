@@ -271,6 +271,7 @@ int summary_build(struct report_ctx *c)
 		r->lost = (int64_t)quality_lost(s);
 		fill_times(&sum, r);
 		fill_tops(c, &sum, r);
+		err = gpu_summary_build(c, r);
 	}
 	summing_free(&sum);
 	return err;

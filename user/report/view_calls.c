@@ -270,8 +270,7 @@ static const struct column columns_copy[] = {
 };
 
 const struct view view_copy = {
-	.about = { "copy_sum", "cuda_gpu_mem_size_sum",
-		   "copies and sets: bytes, direction, time in the call" },
+	.about = { "copy_sum", NULL, "copies and sets: bytes, direction, time in the call" },
 	.columns = columns_copy,
 	.sort = "-total_ns",
 	.bases = BASES,

@@ -5,6 +5,7 @@
 
 #include "gpu/gpu.h"
 #include "report/row.h"
+#include "util/select.h"
 #include "util/text.h"
 
 /* Of the samples that know a number: sum and count, least and most. */
@@ -94,7 +95,7 @@ static void add_sample(struct sums *sum, const struct record_gpu_sample *r)
 
 static int64_t median(int64_t *v, size_t count)
 {
-	return count ? stats_select(v, count, stats_rank(count, 50)) : NA;
+	return count ? select_rank(v, count, stats_rank(count, 50)) : NA;
 }
 
 static void fill_sums(struct row_gpu *g, struct sums *sum)

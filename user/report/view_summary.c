@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "model/gpu.h"
 #include "report/row.h"
 #include "util/term.h"
 #include "util/text.h"
@@ -27,6 +28,10 @@ static const struct column columns_summary[] = {
 	COLUMN("top_api_pct", "Top function, % of self time", INT, PERCENT, top_api_share),
 	COLUMN("top_kernel", "Top kernel", TEXT, NONE, top_kernel),
 	COLUMN("top_kernel_launches", "Its launches", INT, NONE, top_kernel_launches),
+	COLUMN("gpu_busy_pct", "GPU busy, % of watched time", INT, PERCENT, gpu_busy_share),
+	COLUMN("gpu_watched_ns", "GPU watched", INT, NS, gpu_watched),
+	COLUMN("top_gap", "Largest class of gaps", TEXT, NONE, gap),
+	COLUMN("top_gap_pct", "Largest class of gaps, % of watched time", INT, PERCENT, gap_share),
 	COLUMN("errors", "Errors", INT, NONE, errors),
 	COLUMN("open_calls", "Open calls", INT, NONE, open_calls),
 	COLUMN("lost_events", "Lost events", INT, NONE, lost),
@@ -144,9 +149,21 @@ static void print_open(const struct report_ctx *c, const struct row *r, FILE *ou
 
 static void print_gpu(const struct report_ctx *c, FILE *out)
 {
+	const char *reason = session_no_work(c->s, UINT32_MAX);
+	char text[512];
+
+	if (!reason) {
+		gpu_summary_print(c, out, term_style(c->o->colour, TERM_BOLD),
+				  term_style(c->o->colour, TERM_PLAIN));
+		return;
+	}
 	print_label(c, out, "GPU");
-	fputs("n/a: this is the CPU's side; kernel times and GPU idle time were not measured\n",
-	      out);
+	if (c->s->sidecars_count)
+		fprintf(out, "n/a: %s\n", text_printable(reason, text, sizeof(text), 0));
+	else
+		fputs("n/a: this is the CPU's side; kernel times and GPU idle time were not "
+		      "measured\n",
+		      out);
 }
 
 /* What NVML said of one GPU, as far as it did, in a line. */
@@ -192,6 +209,8 @@ static const char *next_view(const struct row *r)
 {
 	if (r->open_calls)
 		return "open_sum";
+	if (r->gpu_busy_share != NA)
+		return r->gpu_busy_share < 85000 ? "gap_sum" : "kern_sum";
 	if (r->dispatch_share == NA)
 		return "api_sum";
 	if (r->waiting_share > r->dispatch_share && r->waiting_share > 20000)
