@@ -39,8 +39,10 @@ static long spin(u32 n, struct spinning *s)
 	now = bpf_ktime_get_ns();
 	if (now < s->until)
 		return 0;
-	if (word == held && __sync_val_compare_and_swap(&shared.word, held, GBPF_INJECT_IDLE) != held)
-		return 0; /* armed this moment */
+	if (word == held) {
+		if (__sync_val_compare_and_swap(&shared.word, held, GBPF_INJECT_IDLE) != held)
+			return 0; /* armed this moment */
+	}
 	if (word == armed) {
 		if (now < s->until + GBPF_INJECT_ARMED_NS)
 			return 0;

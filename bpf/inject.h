@@ -39,8 +39,8 @@ struct gbpf_inject_shared {
 	__u64 beat;    /* CLOCK_MONOTONIC, ns: the loader's last look */
 	__u64 held_at; /* likewise, of the thread that spins */
 	__u64 ip, ax;  /* that the thread goes on with */
-	__u64 calls[GBPF_INJECT_CALLS / 64];	  /* system calls after which a thread may wait */
-	__u64 ranges[GBPF_INJECT_RANGES][2];	  /* of addresses that they are made from */
+	__u64 calls[GBPF_INJECT_CALLS / 64]; /* system calls after which a thread may wait */
+	__u64 ranges[GBPF_INJECT_RANGES][2]; /* of addresses that they are made from */
 	__u32 tgid;
 	__u32 ranges_count;
 	__u32 missed_cpu, pad;

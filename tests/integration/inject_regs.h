@@ -29,7 +29,8 @@ static int regs_look(struct dl_phdr_info *info, size_t size, void *ctx)
 
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
 			continue;
-		found = memmem((void *)(info->dlpi_addr + p->p_vaddr), p->p_memsz, call, sizeof(call));
+		found = memmem((void *)(info->dlpi_addr + p->p_vaddr), p->p_memsz, call,
+			       sizeof(call));
 		if (found)
 			t->call = (uintptr_t)found;
 	}
@@ -48,7 +49,7 @@ static uintptr_t regs_call(void)
 }
 
 struct regs_frame {
-	uint64_t gpr[13];	  /* rbx rbp r12 r13 r14 r15 rdi rsi rdx r8 r9 r10, and rax after */
+	uint64_t gpr[13]; /* rbx rbp r12 r13 r14 r15 rdi rsi rdx r8 r9 r10, and rax after */
 	uint8_t vector[16][32];	  /* ymm */
 	uint32_t mxcsr;
 	uint16_t control, pad;
@@ -81,11 +82,13 @@ static __attribute__((noinline)) bool regs_kept(int ms, unsigned seed)
 	in.pad = 0;
 	__asm__ volatile(
 		"sub $128, %%rsp\n\t" /* the compiler may use the red zone */
-		"push %%rbx\n\tpush %%rbp\n\tpush %%r12\n\tpush %%r13\n\tpush %%r14\n\tpush %%r15\n\t"
+		"push %%rbx\n\tpush %%rbp\n\tpush %%r12\n\t"
+		"push %%r13\n\tpush %%r14\n\tpush %%r15\n\t"
 		"push %0\n\tpush %1\n\tpush %2\n\t" REGS_VECTOR(REGS_LOAD)
 		"ldmxcsr 616(%0)\n\tfldcw 620(%0)\n\t"
 		"mov 0(%0), %%rbx\n\tmov 8(%0), %%rbp\n\tmov 16(%0), %%r12\n\tmov 24(%0), %%r13\n\t"
-		"mov 32(%0), %%r14\n\tmov 40(%0), %%r15\n\tmov 56(%0), %%rsi\n\tmov 64(%0), %%rdx\n\t"
+		"mov 32(%0), %%r14\n\tmov 40(%0), %%r15\n\t"
+		"mov 56(%0), %%rsi\n\tmov 64(%0), %%rdx\n\t"
 		"mov 72(%0), %%r8\n\tmov 80(%0), %%r9\n\tmov 88(%0), %%r10\n\tmov 48(%0), %%rdi\n\t"
 		"mov $7, %%eax\n\t" /* poll */
 		"call *(%%rsp)\n\t"
@@ -95,15 +98,17 @@ static __attribute__((noinline)) bool regs_kept(int ms, unsigned seed)
 		"mov %%rdi, 48(%%rcx)\n\tmov %%rsi, 56(%%rcx)\n\tmov %%rdx, 64(%%rcx)\n\t"
 		"mov %%r8, 72(%%rcx)\n\tmov %%r9, 80(%%rcx)\n\tmov %%r10, 88(%%rcx)\n\t"
 		"mov %%rax, 96(%%rcx)\n\tstmxcsr 616(%%rcx)\n\tfnstcw 620(%%rcx)\n\t"
-		"pop %2\n\tpop %1\n\tpop %0\n\tpop %%r15\n\tpop %%r14\n\tpop %%r13\n\tpop %%r12\n\tpop %%rbp\n\t"
-		"pop %%rbx\n\tadd $128, %%rsp\n\t" REGS_VECTOR(REGS_STORE)
+		"pop %2\n\tpop %1\n\tpop %0\n\tpop %%r15\n\tpop %%r14\n\tpop %%r13\n\t"
+		"pop %%r12\n\tpop %%rbp\n\tpop %%rbx\n\tadd $128, %%rsp\n\t" REGS_VECTOR(REGS_STORE)
 		"vzeroupper\n\t"
 		:
 		: "D"(&in), "S"(&out), "a"(call)
 		: "rcx", "rdx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",
-		  "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
-		  "xmm15", "memory", "cc");
-	__asm__ volatile("ldmxcsr %0\n\tfldcw %1" : : "m"((uint32_t){0x1f80}), "m"((uint16_t){0x37f}));
+		  "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
+		  "xmm14", "xmm15", "memory", "cc");
+	__asm__ volatile("ldmxcsr %0\n\tfldcw %1"
+			 :
+			 : "m"((uint32_t){0x1f80}), "m"((uint16_t){0x37f}));
 	in.gpr[12] = 0; /* poll()'s result */
 	return !memcmp(&in, &out, sizeof(in));
 }

@@ -42,6 +42,7 @@ struct worker {
 };
 
 static atomic_bool ending;
+static atomic_int started;
 
 static void check(struct worker *w, bool good, const char *what)
 {
@@ -321,12 +322,12 @@ static void do_deep(struct worker *w)
 
 	if (!w->rounds)
 		memset(memory, 0xee, sizeof(memory));
-	check(w, regs_poll_on(memory + 32768, WAIT_MS) == 0, "not the result of a wait that lasted");
+	check(w, regs_poll_on(memory + 32768, WAIT_MS) == 0, "not the result of a wait");
 	for (i = 0; i < 32768 - 512; i++)
 		check(w, memory[i] == 0xee, "written below the stack");
 }
 
-/* A lock that is held through waits in a thread that is good for nothing else. */
+/* Hardly ever awake. */
 static void do_idle(struct worker *w)
 {
 	struct pollfd ever = {.fd = w->fds[0], .events = POLLIN};
@@ -362,6 +363,7 @@ static void *work(void *arg)
 {
 	struct worker *w = arg;
 
+	started++;
 	while (!ending) {
 		w->round(w);
 		w->rounds++;
@@ -397,6 +399,8 @@ int main(int argc, char **argv)
 	for (i = 1; i < argc; i++)
 		if (!workers || !worker_start(&workers[i], argv[i]))
 			exit(2);
+	while (started < argc - 1)
+		usleep(1000);
 	printf("ready\n");
 	fflush(stdout);
 	while (read(STDIN_FILENO, &byte, 1) > 0)

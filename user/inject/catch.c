@@ -21,10 +21,10 @@
  * driver make those. Of futex() only the wait of condition variables and semaphores is.
  */
 static const uint16_t waits[] = {
-	SYS_poll,     SYS_ppoll,     SYS_select,   SYS_pselect6,   SYS_epoll_wait, SYS_epoll_pwait,
-	SYS_recvfrom, SYS_recvmsg,   SYS_recvmmsg, SYS_sendto,	   SYS_sendmsg,	   SYS_sendmmsg,
-	SYS_accept,   SYS_accept4,   SYS_wait4,	   SYS_waitid,	   SYS_rt_sigtimedwait,
-	441, /* epoll_pwait2 */
+	SYS_poll,        SYS_ppoll,           SYS_select,  SYS_pselect6, SYS_epoll_wait,
+	SYS_epoll_pwait, SYS_recvfrom,        SYS_recvmsg, SYS_recvmmsg, SYS_sendto,
+	SYS_sendmsg,     SYS_sendmmsg,        SYS_accept,  SYS_accept4,  SYS_wait4,
+	SYS_waitid,      SYS_rt_sigtimedwait, 441, /* epoll_pwait2 */
 };
 
 /* An allocator may wait so for one of its spinning locks, with another one held. */
@@ -87,10 +87,12 @@ int catcher_new(struct catcher **out, struct inject_plan *p)
 	if (err) {
 		catcher_free(c);
 		if (err == -EPERM || err == -EACCES)
-			return inject_refuse(p, err, "Loading a BPF program is not permitted; this "
-						     "takes root.");
+			return inject_refuse(p, err,
+					     "Loading a BPF program is not permitted; this "
+					     "takes root.");
 		return inject_refuse(p, err == -ENOMEM ? err : -EOPNOTSUPP,
-				     "The kernel does not take the program that finds a safe moment "
+				     "The kernel does not take the program that finds a safe "
+				     "moment "
 				     "(Linux 5.17 has what it needs).");
 	}
 	*out = c;
@@ -129,7 +131,8 @@ static void move_away(const struct catcher *c, uint32_t cpu)
 		return;
 	CPU_CLR(cpu, &cpus);
 	if (CPU_COUNT(&cpus))
-		sched_setaffinity(0, sizeof(cpus), &cpus); /* of this thread only, which soon ends */
+		sched_setaffinity(0, sizeof(cpus),
+				  &cpus); /* of this thread only, which soon ends */
 }
 
 static bool process_ended(const struct catcher *c)
@@ -193,8 +196,7 @@ int catcher_catch(struct catcher *c, int64_t until, struct caught *out)
 
 void catcher_next(struct catcher *c)
 {
-	__atomic_store_n(&shared(c)->word, GBPF_INJECT_WORD(0, GBPF_INJECT_IDLE),
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&shared(c)->word, GBPF_INJECT_WORD(0, GBPF_INJECT_IDLE), __ATOMIC_RELEASE);
 }
 
 #endif

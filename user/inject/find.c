@@ -14,7 +14,7 @@
 #define HEADERS_MAX 64
 #define PAGE 4096ull
 #define SPARE_ENOUGH 3072 /* a frame, and the vector registers of AVX-512 */
-#define IMAGES_MAX 256	  /* looked at for spare memory */
+#define IMAGES_MAX 256    /* looked at for spare memory */
 #define GLOBAL_MAX 65536  /* _rtld_global; 4 to 5 KiB so far */
 
 enum image_kind { OTHER, LIBC, LIBPTHREAD, LIBDL, LINKER, MUSL, ALLOCATOR };
@@ -34,7 +34,7 @@ static bool starts(const char *s, const char *with)
 static enum image_kind kind_of(const char *path)
 {
 	static const char *const allocators[] = {"jemalloc", "tcmalloc", "mimalloc", "hoard",
-						 "scudo",    "libasan",	 "libtsan"};
+						 "scudo",    "libasan",  "libtsan"};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t i;
 
@@ -115,7 +115,7 @@ static void libc_find(struct inject_plan *p, struct elf *e, const struct mapping
 	struct elf_symbol s;
 
 	if (elf_exported(e, "gnu_get_libc_version", &s))
-		return; /* another one that calls itself so */
+		return;                               /* another one that calls itself so */
 	function_find(e, bias, "dlopen", &p->dlopen); /* here since glibc 2.34 */
 	function_find(e, bias, "dlsym", &p->dlsym);
 	function_find(e, bias, "dlerror", &p->dlerror);
@@ -210,8 +210,9 @@ static int image_look(const struct mapping *m, void *ctx)
 		return inject_refuse(f->p, -EALREADY, "%s is loaded in the process already.",
 				     f->memfd + strlen("/memfd:"));
 	if (kind == MUSL)
-		return inject_refuse(f->p, -EOPNOTSUPP, "The program uses musl; only glibc is known "
-							"to be safe.");
+		return inject_refuse(f->p, -EOPNOTSUPP,
+				     "The program uses musl; only glibc is known "
+				     "to be safe.");
 	if (kind == LIBC && f->libcs++)
 		return inject_refuse(f->p, -EOPNOTSUPP, "The process has two C libraries.");
 	if (kind == ALLOCATOR)
@@ -232,20 +233,24 @@ static int image_look(const struct mapping *m, void *ctx)
 static int missing(struct inject_plan *p, const struct finding *f)
 {
 	if (p->standalone && (!f->libcs || !f->linker))
-		return inject_refuse(p, -EOPNOTSUPP, "The program is linked statically: it has no "
-						     "dynamic linker that could load a library.");
+		return inject_refuse(p, -EOPNOTSUPP,
+				     "The program is linked statically: it has no "
+				     "dynamic linker that could load a library.");
 	if (!f->libcs || !f->linker)
 		return inject_refuse(p, -EOPNOTSUPP, "No glibc was found in the process.");
 	if (!p->dlopen || !p->dlsym || !p->dlerror)
-		return inject_refuse(p, -EOPNOTSUPP, "The process has not loaded libdl.so.2, which holds "
-						     "dlopen() before glibc 2.34.");
+		return inject_refuse(p, -EOPNOTSUPP,
+				     "The process has not loaded libdl.so.2, which holds "
+				     "dlopen() before glibc 2.34.");
 	if (!p->errno_location || !p->syscall_ret || !p->restorer || !p->calls_count ||
 	    !p->linker_text)
-		return inject_refuse(p, -EOPNOTSUPP, "The process's C library is not a glibc as we know "
-						     "it, or its file cannot be read.");
+		return inject_refuse(p, -EOPNOTSUPP,
+				     "The process's C library is not a glibc as we know "
+				     "it, or its file cannot be read.");
 	if (p->spare_size < 1024)
-		return inject_refuse(p, -EOPNOTSUPP, "No spare memory was found in the process's "
-						     "libraries.");
+		return inject_refuse(p, -EOPNOTSUPP,
+				     "No spare memory was found in the process's "
+				     "libraries.");
 	return 0;
 }
 
@@ -270,16 +275,18 @@ int inject_find(struct inject_plan *p, const struct inject_options *o)
 	strcat(memfd, o->name);
 	err = maps_each(p->pid, image_look, &f);
 	if (err && !p->why[0])
-		inject_refuse(p, err, err == -ESRCH ? "The process has ended."
-						    : "What the process maps cannot be read.");
+		inject_refuse(p, err,
+			      err == -ESRCH ? "The process has ended."
+					    : "What the process maps cannot be read.");
 	if (!err)
 		err = missing(p, &f);
 	if (err)
 		return err;
 	lock_find(p);
 	if (!p->load_lock)
-		return inject_refuse(p, -EOPNOTSUPP, "The lock of the process's dynamic linker was not "
-						     "found: this glibc is not known.");
+		return inject_refuse(p, -EOPNOTSUPP,
+				     "The lock of the process's dynamic linker was not "
+				     "found: this glibc is not known.");
 	return 0;
 }
 

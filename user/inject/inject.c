@@ -83,9 +83,10 @@ static int try_thread(struct attempt *a)
 	int err = catcher_catch(a->catcher, a->until, &c);
 
 	if (err == -EPERM)
-		return inject_refuse(a->plan, err, "ptrace(2) is not permitted on the process: it takes "
-						   "CAP_SYS_PTRACE, no other tracer, and "
-						   "kernel.yama.ptrace_scope below 3.");
+		return inject_refuse(a->plan, err,
+				     "ptrace(2) is not permitted on the process: it takes "
+				     "CAP_SYS_PTRACE, no other tracer, and "
+				     "kernel.yama.ptrace_scope below 3.");
 	if (err)
 		return err;
 	err = tracee_new(&t, a->plan, &c);
@@ -133,11 +134,13 @@ static int attempt(struct attempt *a)
 static int none_came(struct attempt *a)
 {
 	if (!catcher_passed(a->catcher))
-		return inject_refuse(a->plan, -EAGAIN, "No thread of the process completed a wait (poll, "
-						       "sleep, a condition variable ...) in this time, "
-						       "where alone it is safe; try for longer.");
-	return inject_refuse(a->plan, -EAGAIN, "No thread of the process was at a safe place in this "
-					       "time; try again or for longer.");
+		return inject_refuse(a->plan, -EAGAIN,
+				     "No thread of the process completed a wait (poll, "
+				     "sleep, a condition variable ...) in this time, "
+				     "where alone it is safe; try for longer.");
+	return inject_refuse(a->plan, -EAGAIN,
+			     "No thread of the process was at a safe place in this "
+			     "time; try again or for longer.");
 }
 
 static int attempts(struct inject_plan *p, const struct inject_options *o, struct inject_result *r,

@@ -81,7 +81,8 @@ static int library_write(struct loading *l, const struct stub_data *d)
 				     strerror(-err));
 	fd = copy_fd(l, d->pair[1]);
 	if (fd < 0)
-		return inject_refuse(l->plan, fd, "Its socket cannot be copied (%s).", strerror(-fd));
+		return inject_refuse(l->plan, fd, "Its socket cannot be copied (%s).",
+				     strerror(-fd));
 	l->result->socket = fd;
 	return 0;
 }
@@ -179,11 +180,13 @@ static int went_wrong(struct loading *l, int err)
 {
 	switch (err) {
 	case -EBUSY:
-		return inject_refuse(l->plan, err, "Other threads of the process keep its dynamic "
-						   "linker busy; try again.");
+		return inject_refuse(l->plan, err,
+				     "Other threads of the process keep its dynamic "
+				     "linker busy; try again.");
 	case -ETIMEDOUT:
-		return inject_refuse(l->plan, err, "The call in the process has not returned in time; it "
-						   "goes on by itself when it does.");
+		return inject_refuse(l->plan, err,
+				     "The call in the process has not returned in time; it "
+				     "goes on by itself when it does.");
 	case -EFAULT:
 		return inject_refuse(l->plan, err, "The library crashed when it was called.");
 	default:

@@ -64,11 +64,14 @@ static const char *value_of(const char *line, const char *key)
 static int look_at_state(struct inject_plan *p, char state)
 {
 	if (state == 'T')
-		return inject_refuse(p, -EBUSY, "The process is stopped by a signal; let it go on "
-						"(kill -CONT %u) and try again.", p->pid);
+		return inject_refuse(p, -EBUSY,
+				     "The process is stopped by a signal; let it go on "
+				     "(kill -CONT %u) and try again.",
+				     p->pid);
 	if (state == 'Z' || state == 'X')
-		return inject_refuse(p, -ESRCH, "A thread of the process has ended or is a zombie: "
-						"it is about to end.");
+		return inject_refuse(p, -ESRCH,
+				     "A thread of the process has ended or is a zombie: "
+				     "it is about to end.");
 	return 0;
 }
 
@@ -82,17 +85,21 @@ static int look_at_line(struct inject_plan *p, const char *line)
 		return look_at_state(p, *v);
 	v = value_of(line, "TracerPid");
 	if (v && strcmp(v, "0"))
-		return inject_refuse(p, -EPERM, "Process %s traces it already (a debugger or strace); "
-						"only one can.", v);
+		return inject_refuse(p, -EPERM,
+				     "Process %s traces it already (a debugger or strace); "
+				     "only one can.",
+				     v);
 	v = value_of(line, "Seccomp");
 	if (v && strcmp(v, "0"))
-		return inject_refuse(p, -EOPNOTSUPP, "The process has a seccomp filter (containers have "
-						     "one by default), which could kill it for our "
-						     "system calls; start it without one.");
+		return inject_refuse(p, -EOPNOTSUPP,
+				     "The process has a seccomp filter (containers have "
+				     "one by default), which could kill it for our "
+				     "system calls; start it without one.");
 	v = value_of(line, "x86_Thread_features");
 	if (v && strstr(v, "shstk"))
-		return inject_refuse(p, -EOPNOTSUPP, "The process uses shadow stacks, which forbid "
-						     "calls from outside.");
+		return inject_refuse(p, -EOPNOTSUPP,
+				     "The process uses shadow stacks, which forbid "
+				     "calls from outside.");
 	return 0;
 }
 
@@ -160,9 +167,10 @@ static int look_at_proc(struct inject_plan *p, int dir)
 		close(fd);
 	}
 	if (fs.f_type != PROC_SUPER_MAGIC)
-		return inject_refuse(p, -EOPNOTSUPP, "The process sees no /proc, through which its "
-						     "dynamic linker would get the library; mount it "
-						     "there.");
+		return inject_refuse(p, -EOPNOTSUPP,
+				     "The process sees no /proc, through which its "
+				     "dynamic linker would get the library; mount it "
+				     "there.");
 	return 0;
 }
 
@@ -173,7 +181,8 @@ static int look_at_exe(struct inject_plan *p, int dir)
 	if (exe < 0 && errno == ENOENT)
 		return inject_refuse(p, -EOPNOTSUPP, "It is a thread of the kernel.");
 	if (exe < 0)
-		return inject_refuse(p, -errno, "Its program cannot be opened (%s); this takes root.",
+		return inject_refuse(p, -errno,
+				     "Its program cannot be opened (%s); this takes root.",
 				     strerror(errno));
 	err = look_at_program(p, exe);
 	close(exe);
@@ -187,8 +196,9 @@ static int look_at_files(struct inject_plan *p)
 
 	dir = err ? err : proc_open(p->pid);
 	if (dir < 0)
-		return inject_refuse(p, dir, dir == -ESRCH ? "There is no such process."
-							   : "The process is hidden from us.");
+		return inject_refuse(p, dir,
+				     dir == -ESRCH ? "There is no such process."
+						   : "The process is hidden from us.");
 	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 	if (p->pidfd < 0)
 		err = inject_refuse(p, -errno, "The process cannot be opened (%s).",
@@ -205,8 +215,9 @@ static int look_at_kernel(struct inject_plan *p)
 {
 	/* An argument that cannot be right: the kernel has the call if it says so. */
 	if (syscall(SYS_pidfd_getfd, -1, -1, 0) < 0 && errno == ENOSYS)
-		return inject_refuse(p, -EOPNOTSUPP, "This kernel lacks pidfd_getfd(2), which came "
-						     "with Linux 5.6.");
+		return inject_refuse(p, -EOPNOTSUPP,
+				     "This kernel lacks pidfd_getfd(2), which came "
+				     "with Linux 5.6.");
 	return 0;
 }
 
@@ -217,8 +228,9 @@ int inject_look(struct inject_plan *p, const struct inject_options *o)
 	if (!o->library || !o->size || !o->name || !o->entry || !o->name[0] || !o->entry[0] ||
 	    strlen(o->name) >= INJECT_NAME_MAX || strlen(o->entry) >= INJECT_NAME_MAX ||
 	    strchr(o->name, '/') || o->limit_ns <= 0)
-		return inject_refuse(p, -EINVAL, "The library, its name, its entry or the limit is "
-						 "missing or too long.");
+		return inject_refuse(p, -EINVAL,
+				     "The library, its name, its entry or the limit is "
+				     "missing or too long.");
 	if (!err)
 		err = look_at_files(p);
 	return err ? err : look_at_threads(p);

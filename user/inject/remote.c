@@ -196,8 +196,12 @@ static int call(struct tracee *t, long nr, const uint64_t args[6], int64_t *resu
 
 static int memory_map(struct tracee *t)
 {
-	const uint64_t args[6] = {0, STUB_MEMORY, PROT_READ | PROT_WRITE | PROT_EXEC,
-				  MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0};
+	const uint64_t args[6] = {0,
+				  STUB_MEMORY,
+				  PROT_READ | PROT_WRITE | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS,
+				  (uint64_t)-1,
+				  0};
 	int64_t at;
 	int err = call(t, SYS_mmap, args, &at);
 

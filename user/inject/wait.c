@@ -12,8 +12,8 @@
 
 #define SPIN_NS 200000 /* a stop takes microseconds; sleeping takes longer */
 #define PAUSE_NS 20000
-#define TRAP_SYSCALL (SIGTRAP | 0x80)	 /* PTRACE_O_TRACESYSGOOD */
-#define EVENT_STOP 128 /* PTRACE_EVENT_STOP */
+#define TRAP_SYSCALL (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
+#define EVENT_STOP 128                /* PTRACE_EVENT_STOP */
 
 static void classify(int status, struct stop *out)
 {
