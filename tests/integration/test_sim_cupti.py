@@ -1,143 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The simulated CUPTI: every record against what the simulated device did, and every fault."""
 import collections
-import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
-import sys
 
+import cupti_runs
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/sim"))
-import truth as truthfile  # noqa: E402
+from cupti_runs import CBIDS, LAUNCHES, ROOT, VERSIONS, check_all, check_calls, check_record
 
 pytestmark = pytest.mark.parallel
-
-# directory, library, version number
-VERSIONS = [("lib", "libcupti.so.13", 130001), ("lib-cupti128", "libcupti.so.12", 26),
-            ("lib-cupti12", "libcupti.so.12", 22), ("lib-cupti11", "libcupti.so.11.8", 18)]
-LAUNCHES = {"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchKernel_ptsz", "cuLaunchKernelEx_ptsz",
-            "cuLaunchCooperativeKernel", "cuGraphLaunch"}
-CBIDS = {int(number): name for name, number in
-         re.findall(r"C\((\w+), (\d+)\)", (ROOT / "tests/sim/cbid.h").read_text())}
-
-
-class Run:
-    """What a job did, and what the client of CUPTI in it received."""
-
-    def __init__(self, done, truth, lines):
-        self.done = done
-        self.truth = truth
-        self.lines = lines
-        self.calls = [r for r in lines if r.get("kind") == "call"]
-        self.records = [r for r in lines if r.get("kind") in ("kernel", "copy", "set")]
-        self.offsets = [r["offset"] for r in lines if "offset" in r]
-
-    def said(self, word):
-        """The values that the client told under that word."""
-        return [r[word] for r in self.lines if word in r]
-
-    def works(self):
-        """Work by what no two pieces have in common."""
-        out = {(w.begin, w.stream, w.node): w for w in self.truth.work}
-        assert len(out) == len(self.truth.work)
-        return out
-
-    def shift(self):
-        """By how much records' times differ from CLOCK_MONOTONIC: exact from one record's."""
-        record = self.records[0]
-        starts = [w.begin for w in self.truth.work
-                  if (w.stream, w.node) == (record["stream"], record["node"])]
-        shift = record["start"] - min(
-            starts, key=lambda begin: abs(record["start"] - self.offsets[0] - begin))
-        assert abs(shift - self.offsets[0]) < 100000
-        return shift
-
-    def pairs(self):
-        """[(record, work)]; fails if a record is of no work, or of another's."""
-        works, shift = self.works(), self.shift()
-        return [(r, works.pop((r["start"] - shift, r["stream"], r["node"])))
-                for r in self.records]
-
-
-@pytest.fixture
-def run(build, tmp_path):
-    """Runs a job with the client in it."""
-    sim = build / "sim"
-    assert (sim / "cupti_client.so").exists(), "not built: make sim"
-    count = iter(range(100))
-
-    def go(*options, lib=VERSIONS[0], client="system", status=0, inject=True, **env):
-        path = tmp_path / f"{next(count)}.truth"
-        out = path.with_suffix(".json")
-        more = {"SIMCLIENT": client, "SIMCLIENT_OUT": str(out),
-                "SIMCLIENT_CUPTI": str(sim / lib[0] / lib[1])}
-        if inject:
-            more["CUDA_INJECTION64_PATH"] = str(sim / "cupti_client.so")
-        done = subprocess.run(
-            [sim / "simjob", "--lib", sim / lib[0], "--cupti", lib[1], "--truth", path,
-             *map(str, options)], env={**os.environ, **more, **env}, capture_output=True, text=True,
-            timeout=120, check=False)
-        assert done.returncode == status, done
-        lines = out.read_text().splitlines() if out.exists() else []
-        return Run(done, truthfile.load(path), [json.loads(line) for line in lines])
-
-    return go
-
-
-def check_record(record, work):
-    assert record["kind"] == work.kind
-    assert record["end"] - record["start"] == work.end - work.begin
-    for field in ("device", "context", "stream", "graph", "node"):
-        assert record[field] == getattr(work, field), (field, record, work)
-    if work.kind == "kernel":
-        assert bytes.fromhex(record["name"]) == work.kernel
-        assert tuple(record["grid"]) == work.grid and tuple(record["block"]) == work.block
-        assert (record["smem"], record["registers"]) == (work.smem, work.registers)
-        return
-    assert (record["bytes"], record["to"]) == (work.bytes, work.target)
-    assert record["async"] == work.is_async
-    if work.kind == "copy":
-        assert (record["copy"], record["from"]) == (work.copy, work.source)
-    else:
-        assert record["value"] == work.value
-
-
-def check_calls(run, every=False):
-    """Records of calls lie within what the caller measured, and name the work's call."""
-    caused = collections.defaultdict(list)
-    for work in run.truth.work:
-        caused[work.correlation].append(work)
-    shift = run.shift()
-    seen = set()
-    for record in run.calls:
-        assert record["correlation"] not in seen, record
-        seen.add(record["correlation"])
-        assert CBIDS[record["cbid"]] in LAUNCHES or every
-        for work in caused.get(record["correlation"], []):
-            call = work.call
-            assert CBIDS[record["cbid"]] == call.api and record["ret"] == call.ret
-            assert (record["process"], record["thread"]) == (run.truth.pid, call.tid)
-            assert call.entry <= record["start"] - shift <= work.enqueued
-            assert work.enqueued <= record["end"] - shift <= call.leave
-    launches = {w.correlation for w in run.truth.work if w.call.api in LAUNCHES}
-    assert launches <= seen
-
-
-def check_all(run):
-    assert run.truth.work and run.truth.unworked == 0
-    assert all(w.call.entry <= w.enqueued <= w.begin <= w.end for w in run.truth.work)
-    assert all(w.enqueued <= w.call.leave for w in run.truth.work)
-    pairs = run.pairs()
-    for record, work in pairs:
-        check_record(record, work)
-        assert record["correlation"] == work.correlation
-    assert len(pairs) == len(run.truth.work), "work without a record"
-    assert run.said("dropped") == [0] and run.said("outstanding") == [0]
+run = cupti_runs.run
 
 
 @pytest.mark.parametrize("pattern, options", [
@@ -332,7 +206,8 @@ def test_a_subscriber_is_called_at_entry_and_exit(run):
 
 def test_detached_within_a_call(run):
     """As CUPTI wants it; the program goes on, with nobody listening."""
-    done = run("--pattern", "train", "--iterations", 3, client="system,subscribe,callbacks,detach=99")
+    done = run("--pattern", "train", "--iterations", 3,
+               client="system,subscribe,callbacks,detach=99")
     assert done.said("finalized") == [0]
     assert 0 < len(done.records) < len(done.truth.work)
     for record, work in done.pairs():
@@ -354,127 +229,6 @@ def test_a_reset_of_the_device(run):
     done = run("--pattern", "reset", SIMCUPTI_RESET="lose")
     assert {r["context"] for r in done.records} == {3}
     assert len(done.pairs()) == sum(w.context == 3 for w in done.truth.work)
-
-
-# ---- the device ----
-
-def test_latency_and_the_order_of_streams(run):
-    done = run("--pattern", "streams", "--latency-ns", 30000, inject=False)
-    last = {}
-    for work in sorted(done.truth.work, key=lambda w: w.enqueued):
-        ready = max(work.enqueued + 30000, last.get(work.stream, 0))
-        assert work.begin == ready or work.node & 0xffffffff > 1
-        if work.node & 0xffffffff > 1:
-            assert work.begin == last[work.stream]
-        last[work.stream] = work.end
-
-
-def test_nodes_that_begin_together(run):
-    done = run("--pattern", "graph", inject=False, SIMCUDA_GRAPH="concurrent")
-    launches = collections.defaultdict(list)
-    for work in done.truth.work:
-        launches[work.call.entry].append(work)
-    launches = [works for works in launches.values() if works[0].node]
-    assert len(launches) == 4 and {len(works) for works in launches} == {20}
-    for works in launches:
-        assert len({w.begin for w in works}) == 1 and len({w.end for w in works}) > 1
-    ends = [max(w.end for w in works) for works in launches]
-    assert all(later[0].begin >= end for end, later in zip(ends, launches[1:]))
-
-
-def union(intervals):
-    total, reached = 0, 0
-    for begin, end in sorted(intervals):
-        total += max(0, end - max(begin, reached))
-        reached = max(reached, end)
-    return total
-
-
-@pytest.mark.parametrize("pattern, queued", [("matmul64", (0, 0.1)), ("matmul4096", (0.5, 1))])
-def test_the_pair_that_is_short_of_cpu_or_not(run, pattern, queued):
-    """Kernels that begin the moment the one before ends: all but the first after a wait, or none."""
-    done = run("--pattern", pattern, "--iterations", 40, "--cpu-ns", 35000, inject=False)
-    kernels = [w for w in done.truth.work if w.kind == "kernel"]
-    assert len(kernels) == 80
-    waited = sum(later.begin == first.end for first, later in zip(kernels, kernels[1:]))
-    assert queued[0] <= waited / len(kernels) <= queued[1]
-
-
-def test_two_streams_overlap(run):
-    done = run("--pattern", "overlap", "--iterations", 4, inject=False)
-    kernels = [(w.begin, w.end) for w in done.truth.work if w.kind == "kernel"]
-    assert sum(end - begin for begin, end in kernels) > 1.5 * union(kernels)
-
-
-def test_memory_is_known_for_what_it_is(run):
-    done = run("--pattern", "pageable", inject=False)
-    kinds = collections.Counter((w.copy, w.source, w.target, w.is_async)
-                                for w in done.truth.work if w.kind == "copy" and w.bytes > 8)
-    assert kinds == {(1, 1, 3, True): 1, (2, 3, 1, True): 1, (1, 1, 3, False): 1,
-                     (2, 3, 1, False): 1, (1, 2, 3, True): 1, (2, 3, 2, True): 1}
-    (async_out,) = [w for w in done.truth.work if (w.target, w.is_async) == (1, True)]
-    assert async_out.call.leave >= async_out.end, "such a copy is there when the call returns"
-
-
-def test_no_room_no_work(run):
-    assert run("--pattern", "train", "--truth-mib", 0, inject=False).truth.work == []
-
-
-# ---- another client in the process ----
-
-STEADY = ["--pattern", "steady", "--rate", 2000]
-
-
-def noted(done, what):
-    return [n for n in done.truth.notes if n.what == what]
-
-
-def check_profile(done):
-    """The job's own profiler got all there was while it recorded."""
-    (inner,), (outer,) = noted(done, "profiled"), noted(done, "profiling")
-    sure = sum(inner.begin <= w.enqueued < inner.end for w in done.truth.work)
-    most = sum(outer.begin <= w.enqueued < outer.end for w in done.truth.work)
-    assert sure <= inner.value <= most and sure > 20 and outer.value == 0
-
-
-@pytest.mark.parametrize("how", ["old", "new"])
-def test_a_profiler_alone(run, how):
-    done = run(*STEADY, "--duration", 0.15, "--profiler", how, "--profiler-start", 0.02,
-               "--profiler-stop", 0.12, inject=False)
-    check_profile(done)
-
-
-def test_the_slot_is_one(run):
-    for how, got in (("slot", [39]), ("old", [39]), ("new", [0]), ("idle", [0])):
-        done = run(*STEADY, "--duration", 0.05, "--profiler", how, "--profiler-stop", 0.01,
-                   client="wait=20,subscribe")
-        assert done.said("subscribed") == got
-
-
-def test_the_old_profiler_tries_once(run):
-    done = run(*STEADY, "--duration", 0.05, "--profiler", "old", "--profiler-start", 0.03,
-               client="subscribe")
-    assert [n.value for n in noted(done, "refused")] == [39] and not noted(done, "profiled")
-
-
-@pytest.mark.parametrize("client, why", [
-    ("wait=30", "its callbacks were replaced"),
-    ("wait=30,disable", "its records were switched off")])
-def test_harm_to_a_profiler_ends_the_process(run, client, why):
-    done = run(*STEADY, "--duration", 0.1, "--profiler", "new", client=client,
-               status=-signal.SIGABRT)
-    assert done.done.stderr.splitlines()[-1] == (
-        f"sim: a client of CUPTI was recording when {why}")
-    assert "output" in done.done.stdout
-
-
-def test_a_profiler_that_comes_takes_all(run):
-    """What was lent by the client before, the profiler gets, and does not know."""
-    done = run(*STEADY, "--duration", 0.15, "--profiler", "new", "--profiler-start", 0.05,
-               "--profiler-stop", 0.1, client="system,stay,buffer=2000")
-    (inner,), (outer,) = noted(done, "profiled"), noted(done, "profiling")
-    assert outer.value > 0 and inner.value > 20
-    assert all(r["start"] - done.offsets[0] < inner.end for r in done.records)
 
 
 # ---- the real one's layouts ----
