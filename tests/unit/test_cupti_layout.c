@@ -373,9 +373,10 @@ static void the_ring_wraps_fills_and_counts(void **state)
 	ring_new(&r);
 	for (int round = 0; round < 200; round++) {
 		for (int i = 0; i < round; i++) {
-			struct wire_call c = { .r = { sizeof(c), WIRE_CALL }, .begin = (int64_t)put };
+			struct wire_call c = { .r = { sizeof(c), WIRE_CALL } };
 			uint8_t more[136] = { 0 };
 
+			c.begin = (int64_t)put;
 			c.r.size += (uint32_t)(i % 18 * 8);
 			if (!ring_put(&r, &c, sizeof(c), more, (size_t)(i % 18) * 8))
 				put++;
