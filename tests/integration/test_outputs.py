@@ -231,7 +231,7 @@ def test_a_file_that_may_not_be_read(recording, tmp_path):
 
 
 VIEWS = ("summary", "api_sum", "launch_sum", "sync_sum", "copy_sum", "thread_sum", "cold_sum",
-         "open_sum", "proc_sum", "gpu_sum")
+         "open_sum", "proc_sum", "gpu_sum", "api_gpu_sum")
 
 
 @pytest.mark.xdist_group("names")
