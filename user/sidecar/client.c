@@ -29,6 +29,7 @@ struct sidecar {
 	int64_t tick;	  /* losses are told next */
 	bool realtime;	  /* its clock was CLOCK_REALTIME at each reading… */
 	int64_t apart;	  /* …but for so much, ns */
+	bool began;
 	bool read_last;	  /* a reading came with its last message */
 	struct clock_reading started; /* ours, when it was told to start */
 	uint64_t dropped, bad;
@@ -164,6 +165,7 @@ static void reading_take(struct sidecar *s, const struct wire_message *m)
 	struct clock_reading r = {m->before, m->stamp, m->after}, own = own_reading();
 	int64_t apart, brackets;
 
+	s->read_last = false;
 	if (r.before <= 0 || r.stamp <= 0 || r.after > own.after || r.after < r.before)
 		return;
 	apart = llabs((r.stamp - r.before) - (own.stamp - own.before));
@@ -297,14 +299,15 @@ static int on_began(struct sidecar *s, const struct wire_message *m)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (s->state != SIDECAR_STARTED && s->state != SIDECAR_STOPPING)
+	if (s->began || (s->state != SIDECAR_STARTED && s->state != SIDECAR_STOPPING))
 		return sidecar_end(s, RECORD_SIDECAR_FAILED, "the sidecar spoke out of turn");
+	s->began = true;
 	reading_take(s, m);
-	s->read_last = false;
-	if (!s->in.clock.any) /* as in a time namespace of its own */
+	if (!s->read_last) /* as in a time namespace of its own */
 		return sidecar_end(s, RECORD_SIDECAR_FAILED,
 				   "the times of the process's clocks cannot be compared with "
 				   "the machine's");
+	s->read_last = false;
 	if (s->state == SIDECAR_STARTED) {
 		s->state = SIDECAR_RECORDING;
 		s->deadline = s->window < INT64_MAX - now - LAST_NS ? now + s->window + LAST_NS :
