@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -123,6 +124,33 @@ static int launches(int count, int which, unsigned grid)
 		err |= cuda.launch(functions[which], grid ? grid : (unsigned)i + 1, 1, 1, 64, 1, 1,
 				   0, NULL, NULL, NULL);
 	return err;
+}
+
+static atomic_bool busy_on;
+
+static void *launch_on(void *user)
+{
+	while (atomic_load(&busy_on)) {
+		launches(20, 0, 1);
+		cuda.sync();
+	}
+	return NULL;
+}
+
+/* Threads that launch all the time, until there are to be none. */
+static int busy(int count)
+{
+	static pthread_t threads[16];
+	static int running;
+
+	atomic_store(&busy_on, false);
+	while (running)
+		pthread_join(threads[--running], NULL);
+	atomic_store(&busy_on, count > 0);
+	while (running < count && running < 16)
+		if (pthread_create(&threads[running++], NULL, launch_on, NULL))
+			return -1;
+	return 0;
 }
 
 static void give(uint8_t **buffer, size_t *size, size_t *max_records)
@@ -248,6 +276,8 @@ static int obey(char **argv, const char *word, const char *text, int number)
 		return launches(number, 0, 0) | cuda.sync();
 	if (!strcmp(word, "slow"))
 		return launches(number, 1, 1);
+	if (!strcmp(word, "busy"))
+		return busy(number);
 	if (!strcmp(word, "set"))
 		return cuda.alloc(&at, 4096) | cuda.set(at, 1, 4096, NULL) | cuda.sync();
 	if (!strcmp(word, "sync"))

@@ -234,23 +234,43 @@ def test_when_the_loader_goes_nothing_stays(target):
     assert len(loader.works(wire.KERNEL)) == 4
 
 
-def attached_again(t, cycles):
-    for i in range(cycles):
-        end, number = t.connection()
-        loader = wire.Loader(end)
-        assert t.tell("begin", number) == 0
-        assert loader.hello().type == wire.READY
-        assert loader.start().type == wire.BEGAN
-        t.tell("launch", 2)
-        assert loader.stop().type == wire.ENDED
-        assert len(loader.works(wire.KERNEL)) == 2, i
-        loader.close()
-        left(t)
+def finalized(t):
+    return sum(c[0] == "cuptiFinalize" for c in t.calls())
 
 
 def test_attaching_again_and_again(target):
     t = target()
-    attached_again(t, 5)
+    for cycle in range(4):
+        loader = t.started()
+        t.tell("launch", 2)
+        assert loader.stop().type == wire.ENDED
+        assert len(loader.works(wire.KERNEL)) == 2, cycle
+        loader.close()
+        left(t)
+    assert finalized(t) == 0, "nobody made a call in whose end it could be"
+
+
+@pytest.mark.parametrize("lib, cupti, times", [
+    ("lib", "libcupti.so.13", 3), ("lib-cupti12", "libcupti.so.12", 0)])
+def test_a_busy_job_gets_rid_of_cupti(target, lib, cupti, times):
+    """CUPTI is finalized from the end of a call, but not before 12.6; and begins anew."""
+    t = target(lib=lib, cupti=cupti)
+    assert t.tell("busy", 3) == 0
+    for cycle in range(3):
+        loader = t.started()
+        loader.wait(0.05)
+        last = loader.stop()
+        assert last.type == wire.ENDED and len(loader.works(wire.KERNEL)) > 100, cycle
+        loader.close()
+        left(t)
+    assert finalized(t) == times
+    assert t.tell("busy", 0) == 0
+    for word in ("subscribe", "register", "enable"):
+        assert t.tell("other", word) == 0
+    assert t.tell("launch", 9) == 0
+    assert t.tell("other", "disable") == t.tell("other", "flush") == 0
+    assert t.tell("other", "received") == 9
+    assert t.end() == ""
 
 
 def test_a_second_loader_is_refused(target):
