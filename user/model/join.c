@@ -138,6 +138,78 @@ static void join_works(struct join *j)
 	}
 }
 
+size_t join_cover(const struct session *s, uint32_t process, int64_t from, int64_t to)
+{
+	size_t low = 0, high = s->covers_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct session_cover *v = &s->covers[middle];
+
+		if (v->process < process || (v->process == process && v->end < to))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < s->covers_count && s->covers[low].process == process &&
+			       s->covers[low].begin <= from
+		       ? low
+		       : s->covers_count;
+}
+
+enum doubt { DOUBT_WORK = 1, DOUBT_LAUNCH = 2, DOUBT_BOTH = 3 };
+
+/* Windows with works of a graph that no launch caused, and launches that caused none. */
+static void find_doubts(const struct session *s, const bool *worked, uint8_t *doubts)
+{
+	for (size_t i = 0; i < s->works_count; i++) {
+		const struct work *w = &s->works[i];
+
+		if (w->graph && w->call == CALL_NONE)
+			doubts[join_cover(s, s->streams[w->stream].process, w->begin, w->begin)] |=
+				DOUBT_WORK;
+	}
+	for (size_t i = 0; i < s->calls_count; i++) {
+		const struct call *c = &s->calls[i];
+
+		if (s->apis[c->api].sorts & API_IS_GRAPH_LAUNCH && !worked[i] &&
+		    call_duration(c) >= 0 && !(c->flags & CALL_ERROR))
+			doubts[join_cover(s, call_process(s, c), c->begin, c->end)] |= DOUBT_LAUNCH;
+	}
+}
+
+/*
+ * Somebody else may have had a session before ours: then the first works carry the id of a
+ * launch before the window, and those of the last launch are given to the one before.
+ */
+static int distrust_graphs(struct join *j)
+{
+	struct session *s = j->s;
+	bool *worked = calloc(s->calls_count + 1, sizeof(*worked));
+	uint8_t *doubts = calloc(s->covers_count + 1, sizeof(*doubts));
+	int err = worked && doubts ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < s->works_count && !err; i++)
+		for (uint32_t c = s->works[i].call; c != CALL_NONE && !worked[c];
+		     c = s->calls[c].parent)
+			worked[c] = true;
+	if (!err)
+		find_doubts(s, worked, doubts);
+	for (size_t i = 0; i < s->covers_count && !err; i++) {
+		struct joining *of = &j->of[s->covers[i].process];
+
+		if (doubts[i] == DOUBT_BOTH && of->cupti < CUPTI_GRAPH_IDS &&
+		    s->covers[i].begin < of->graphs_wrong)
+			of->graphs_wrong = s->covers[i].begin;
+	}
+	for (size_t i = 0; i < s->works_count && !err; i++)
+		if (ids_are_wrong(j, s->streams[s->works[i].stream].process, &s->works[i]))
+			s->works[i].call = CALL_NONE;
+	free(worked);
+	free(doubts);
+	return err;
+}
+
 static void read_versions(struct join *j)
 {
 	const struct session *s = j->s;
@@ -184,8 +256,10 @@ int builder_join(struct session_builder *b)
 	if (!err) {
 		sort_causes(&j);
 		join_works(&j);
-		err = join_order(&j);
+		err = distrust_graphs(&j);
 	}
+	if (!err)
+		err = join_order(&j);
 	if (!err)
 		err = join_finish(&j);
 	free(j.of);

@@ -40,6 +40,9 @@ int join_finish(struct join *j); /* join_finish.c: works by call, names, counts 
 /* Could this call have caused this work? May be asked of any two of one process. */
 bool join_fits(const struct join *j, const struct call *c, const struct work *w);
 
+/* The cover of a process that all of [from, to] is in; covers_count: none. */
+size_t join_cover(const struct session *s, uint32_t process, int64_t from, int64_t to);
+
 static inline uint32_t call_process(const struct session *s, const struct call *c)
 {
 	return s->threads[c->thread].process;

@@ -172,22 +172,12 @@ static bool is_launch(const struct session *s, const struct call *c)
 	return s->apis[c->api].sorts & (API_IS_KERNEL_LAUNCH | API_IS_GRAPH_LAUNCH);
 }
 
-/* Wholly inside of a window that is whole; covers of a process follow one another. */
+/* Wholly inside of a window that is whole. */
 static bool in_whole_cover(const struct session *s, uint32_t process, const struct call *c)
 {
-	size_t low = 0, high = s->covers_count;
+	size_t cover = join_cover(s, process, c->begin, c->end);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct session_cover *v = &s->covers[middle];
-
-		if (v->process < process || (v->process == process && v->end < c->end))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < s->covers_count && s->covers[low].process == process &&
-	       s->covers[low].whole && s->covers[low].begin <= c->begin;
+	return cover < s->covers_count && s->covers[cover].whole;
 }
 
 /* Launches outside of other launches, not captured into a graph, that must have run. */
