@@ -3,6 +3,7 @@
 in each way to get there; and who is in the way of it is respected."""
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -128,6 +129,24 @@ def test_a_process_is_visited_again(tmp_path):
             time.sleep(1)  # for its sidecar to leave CUPTI
     assert job.returncode == 0
     assert works.check_process(rec, gbpf.truths(tmp_path)[job.pid]) > 100
+
+
+def test_doctor_says_whether_it_can_be_had(tmp_path):
+    def said(job):
+        done = gbpf.gbpf("doctor", "-f", "json", "--no-attach", "-p", job.pid)
+        return json.loads(done.stdout)["process"]["gpu_time"]
+
+    with gbpf.job(tmp_path, *STEADY, "--profiler", "idle") as job:
+        found = said(job)
+    assert found["possible"] and found["libcupti"] == str(works.CUPTI)
+    assert found["libcupti_soname"] == "libcupti.so.13"
+    env = {**gbpf.sim_env(), "CUDA_INJECTION64_PATH": "/theirs.so"}
+    with gbpf.job(tmp_path, *STEADY, env=env) as job:
+        found = said(job)
+        done, rec = attach(tmp_path, "-p", job.pid, seconds="0.3")
+    assert not found["possible"] and "CUDA_INJECTION64_PATH=/theirs.so" in found["text"]
+    assert "/theirs.so: another profiler is in it" in done.stderr
+    assert len(rec.of("refused", job.pid)) == 1
 
 
 # ---- other profilers ----

@@ -116,6 +116,14 @@ struct doctor_rate {
 	double slowdown; /* expected, of that thread: cost / (elapsed - cost) */
 };
 
+/* The GPU's own time of a process, by a sidecar in it. */
+struct doctor_gpu_time {
+	enum doctor_result result;
+	char text[300]; /* how it would be had, or why not */
+	char *cupti;	/* path of the libcupti it has loaded, as it names it; NULL: none */
+	char soname[64]; /* of that, "" if not known */
+};
+
 struct doctor_process {
 	uint32_t pid;
 	struct process_info info;
@@ -131,6 +139,7 @@ struct doctor_process {
 	uint32_t children[8]; /* descendants that use CUDA, if it does not */
 	size_t children_count;
 	struct doctor_rate rate;
+	struct doctor_gpu_time gpu_time;
 };
 
 /*
@@ -139,6 +148,9 @@ struct doctor_process {
  */
 int doctor_look(struct doctor *d, uint32_t pid);
 void doctor_process_free(struct doctor_process *p); /* NULL is accepted */
+
+/* doctor_gpu_time.c: could --gpu-time be had? Looks, too. 0 or -ENOMEM. */
+int doctor_gpu_time(const struct doctor *d, struct doctor_process *p);
 
 /* doctor_rate.c: attaches for a second, in memory, and counts. */
 int doctor_measure(struct doctor *d);

@@ -227,6 +227,17 @@ static void put_lists(struct json *j, const struct doctor_process *p)
 	json_end_array(j);
 }
 
+static void put_gpu_time(struct json *j, const struct doctor_gpu_time *g)
+{
+	json_key(j, "gpu_time");
+	json_begin_object(j);
+	put_bool(j, "possible", g->result == CHECK_OK);
+	put_string(j, "text", g->text);
+	put_string(j, "libcupti", g->cupti);
+	put_string(j, "libcupti_soname", g->soname[0] ? g->soname : NULL);
+	json_end_object(j);
+}
+
 static void put_process(struct json *j, const struct doctor_process *p)
 {
 	size_t i;
@@ -253,6 +264,7 @@ static void put_process(struct json *j, const struct doctor_process *p)
 		put_image(j, &p->images[i]);
 	json_end_array(j);
 	put_lists(j, p);
+	put_gpu_time(j, &p->gpu_time);
 	put_rate(j, &p->rate);
 	json_end_object(j);
 }

@@ -263,7 +263,7 @@ static int look(const struct doctor *d, struct doctor_process *p)
 	p->error = err;
 	if (!p->images_count)
 		look_below(p);
-	return 0;
+	return doctor_gpu_time(d, p);
 }
 
 int doctor_look(struct doctor *d, uint32_t pid)
@@ -296,6 +296,7 @@ void doctor_process_free(struct doctor_process *p)
 	free(p->images);
 	free(p->tools);
 	free(p->environment);
+	free(p->gpu_time.cupti);
 	images_free(p->asked);
 	images_free(p->all);
 	free(p);

@@ -191,6 +191,22 @@ static void print_tools(const struct doctor_process *p)
 				 text_printable(p->environment + at, text, sizeof(text), 200));
 }
 
+static void print_gpu_time(const struct doctor_process *p)
+{
+	const struct doctor_gpu_time *g = &p->gpu_time;
+	char path[600], soname[80], text[1200];
+
+	text_printable(g->text, text, sizeof(text), 0);
+	doctor_line(g->result, "GPU time (--gpu-time)", text);
+	if (!g->cupti)
+		return;
+	text_printable(g->cupti, path, sizeof(path), 0);
+	text_printable(g->soname, soname, sizeof(soname), 0);
+	snprintf(text, sizeof(text), "%s%s%s%s", path, soname[0] ? " (" : "", soname,
+		 soname[0] ? ")" : "");
+	doctor_line_long("  libcupti", text);
+}
+
 static void print_rate(const struct doctor *d)
 {
 	const struct doctor_rate *r = &d->process->rate;
@@ -263,6 +279,8 @@ void doctor_print_process(const struct doctor *d)
 	if (!p->images_count)
 		print_nothing(d);
 	print_tools(p);
+	if (p->images_count)
+		print_gpu_time(p);
 	if (p->images_count)
 		print_rate(d);
 }

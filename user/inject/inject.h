@@ -35,7 +35,10 @@ struct inject_result {
 };
 
 /*
- * Threads may call it at the same time, for different processes. Needs CAP_BPF and
+ * Threads may call it at the same time, for different processes; not for a child that
+ * another thread waits for with waitpid(2), which would be told of its stops. While a
+ * thread is looked for, one CPU is busy and every system call of the machine takes some
+ * ten nanoseconds longer. Needs CAP_BPF and
  * CAP_PERFMON (or CAP_SYS_ADMIN), and CAP_SYS_PTRACE for other users' processes.
  *
  * 0, or with r->why filled:
@@ -52,5 +55,10 @@ struct inject_result {
  * -EINVAL, -ENOMEM, -EIO and the like.
  */
 int inject(uint32_t pid, const struct inject_options *o, struct inject_result *r);
+/*
+ * Would it be refused, as far as that can be seen without touching the process? The same
+ * errors, with a sentence in why.
+ */
+int inject_check(uint32_t pid, const struct inject_options *o, char why[200]);
 
 #endif
