@@ -66,8 +66,9 @@ class Target:
 
     def state(self):
         """What must be as before."""
+        anonymous_code = re.findall(r"^\S+ ..x. \S+ 00:00 0\s*$", self.proc("maps"), re.MULTILINE)
         return (sorted(os.listdir(f"/proc/{self.pid}/fd")), self.threads("SigBlk"),
-                self.threads("TracerPid"), len(re.findall("rwxp", self.proc("maps"))))
+                self.threads("TracerPid"), len(anonymous_code))
 
     def finish(self):
         """Ends it: rounds of each kind, and what it had to complain."""

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The library goes over: a memfd and a socket made by the target, whose other ends we get. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,6 +29,21 @@ static int copy_fd(const struct loading *l, int32_t fd)
 	int ours = (int)syscall(SYS_pidfd_getfd, l->plan->pidfd, fd, 0);
 
 	return ours < 0 ? -errno : ours;
+}
+
+/* The process says which descriptors: it could name a file on which writing hangs. */
+static bool is_memfd(int fd)
+{
+	return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+static bool is_socket(int fd)
+{
+	int type = 0, domain = 0;
+	socklen_t size = sizeof(int);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_SEQPACKET &&
+	       !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) && domain == AF_UNIX;
 }
 
 static int write_all(int fd, const uint8_t *bytes, size_t size)
@@ -74,7 +91,7 @@ static int library_write(struct loading *l, const struct stub_data *d)
 	if (fd < 0)
 		return inject_refuse(l->plan, fd, "Its descriptors cannot be copied (%s).",
 				     strerror(-fd));
-	err = write_all(fd, l->options->library, l->options->size);
+	err = is_memfd(fd) ? write_all(fd, l->options->library, l->options->size) : -EBADF;
 	close(fd);
 	if (err)
 		return inject_refuse(l->plan, err, "The library could not be handed over (%s).",
@@ -83,6 +100,10 @@ static int library_write(struct loading *l, const struct stub_data *d)
 	if (fd < 0)
 		return inject_refuse(l->plan, fd, "Its socket cannot be copied (%s).",
 				     strerror(-fd));
+	if (!is_socket(fd)) {
+		close(fd);
+		return inject_refuse(l->plan, -EBADF, "What came is no socket.");
+	}
 	l->result->socket = fd;
 	return 0;
 }
