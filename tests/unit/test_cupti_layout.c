@@ -298,7 +298,7 @@ static void launches(void **state)
 
 	for (; (cbid = layout_launch(CUPTI_12_5, old)); old++)
 		assert_true(layout_launches(cbid) && cbid < 776);
-	for (; (cbid = layout_launch(CUPTI_13_1, new)); new++)
+	for (; (cbid = layout_launch(CUPTI_13_2, new)); new++)
 		assert_true(layout_launches(cbid));
 	assert_int_equal(new - old, 12);
 	assert_true(layout_launches(LAYOUT_CU_LAUNCH_KERNEL));

@@ -36,6 +36,7 @@ enum cupti_version {
 	CUPTI_12_8 = 26,
 	CUPTI_13_0 = 130000, /* from here on: major, minor and update */
 	CUPTI_13_1 = 130100,
+	CUPTI_13_1_1 = 130101, /* update 1 */
 	CUPTI_13_2 = 130200,
 	CUPTI_13_3 = 130300,
 	CUPTI_13_4 = 130400, /* the first whose headers nobody here has seen */
