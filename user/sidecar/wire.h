@@ -43,7 +43,11 @@ enum wire_type {
 };
 
 enum wire_flags {
-	WIRE_ALL_API = 1u << 0,	 /* records of all API calls, not of launches only */
+	/*
+	 * Records of all API calls, not of launches only. READY: this CUPTI (before 12.5) makes
+	 * them anyhow, which costs the job as much; the others' go no further unless asked for.
+	 */
+	WIRE_ALL_API = 1u << 0,
 	WIRE_OVERHEAD = 1u << 1, /* records of CUPTI's own overhead */
 	WIRE_OWN_CUPTI = 1u << 2, /* READY: nobody had loaded CUPTI before us */
 	/*
