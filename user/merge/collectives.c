@@ -45,7 +45,8 @@ static struct collective *sorted(const struct merge *m, struct collective_line *
 
 	if (!c)
 		return NULL;
-	memcpy(c, m->collectives, count * sizeof(*c));
+	if (count)
+		memcpy(c, m->collectives, count * sizeof(*c));
 	qsort(c, count, sizeof(*c), by_line);
 	for (size_t i = 0; i < m->lines_count; i++)
 		lines[i] = m->lines[i];
