@@ -4,6 +4,8 @@
 static const struct command *const commands[] = {
 	&cmd_trace,
 	&cmd_report,
+	&cmd_diagnose,
+	&cmd_diff,
 	&cmd_export,
 	&cmd_merge,
 	&cmd_monitor,

@@ -257,6 +257,12 @@ def report(b, path):
               what=f"10 million events, {statistics.median(c for _, c, _ in runs):.2f} s of CPU "
                    "time; interval: min and max")
     peak = max(rss for runs in times.values() for _, _, rss in runs)
+    runs = [machine.run_measured(b.gbpf, "diagnose", big, "--format", "json") for _ in range(3)]
+    walls = [wall for wall, _, _ in runs]
+    b.add("diagnose", statistics.median(walls), "s", n=len(runs), interval=[min(walls), max(walls)],
+          target=("<=", 3), what="10 million events; interval: min and max")
+    b.add("diagnose.memory", max(rss for _, _, rss in runs) / MIB, "MiB", target=("<=", 1024),
+          what="10 million events")
     b.add("report.memory", peak / MIB, "MiB", target=("<=", 1024), what="10 million events")
     big.unlink()
 

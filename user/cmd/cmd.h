@@ -9,6 +9,8 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 extern const struct command cmd_trace;
 extern const struct command cmd_report;
+extern const struct command cmd_diagnose;
+extern const struct command cmd_diff;
 extern const struct command cmd_export;
 extern const struct command cmd_merge;
 extern const struct command cmd_monitor;

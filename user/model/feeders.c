@@ -30,36 +30,38 @@ static bool is_feeder(const struct session *s, const struct session_thread *t, u
 	return !launching || thread_launches(s, t);
 }
 
-struct key {
-	int64_t begin;
-	uint32_t call;
-};
-
-static int key_order(const void *pa, const void *pb)
+/* Which of the threads' next calls began first; end: where each one's calls end. */
+static size_t earliest(const struct session *s, const struct feeders *f, const uint32_t *next,
+		       const uint32_t *end)
 {
-	const struct key *a = pa, *b = pb;
+	size_t best = SIZE_MAX;
 
-	if (a->begin != b->begin)
-		return a->begin < b->begin ? -1 : 1;
-	return a->call < b->call ? -1 : a->call > b->call;
+	for (size_t i = 0; i < f->threads_count; i++)
+		if (next[i] < end[i] &&
+		    (best == SIZE_MAX || s->calls[next[i]].begin < s->calls[next[best]].begin))
+			best = i;
+	return best;
 }
 
-/* The calls of each thread are in order already: only several need sorting. */
-static int sort_calls(const struct session *s, struct feeders *f)
+/* The calls of each thread are in order already; few threads launch. */
+static int merge_calls(const struct session *s, struct feeders *f)
 {
-	struct key *keys;
+	uint32_t *next = calloc(2 * f->threads_count, sizeof(*next)), *end;
+	size_t at;
 
-	if (f->threads_count < 2 || !f->count)
-		return 0;
-	keys = malloc(f->count * sizeof(*keys));
-	if (!keys)
+	if (!next)
 		return -ENOMEM;
-	for (size_t i = 0; i < f->count; i++)
-		keys[i] = (struct key){ s->calls[f->calls[i]].begin, f->calls[i] };
-	qsort(keys, f->count, sizeof(*keys), key_order);
-	for (size_t i = 0; i < f->count; i++)
-		f->calls[i] = keys[i].call;
-	free(keys);
+	end = next + f->threads_count;
+	for (size_t i = 0; i < f->threads_count; i++) {
+		next[i] = s->threads[f->thread[i]].first_call;
+		end[i] = next[i] + s->threads[f->thread[i]].calls;
+	}
+	while ((at = earliest(s, f, next, end)) != SIZE_MAX) {
+		if (outermost(&s->calls[next[at]]))
+			f->calls[f->count++] = next[at];
+		next[at]++;
+	}
+	free(next);
 	return 0;
 }
 
@@ -68,12 +70,8 @@ static void collect(const struct session *s, uint32_t process, bool launching, s
 	for (size_t i = 0; i < s->threads_count; i++) {
 		const struct session_thread *t = &s->threads[i];
 
-		if (!is_feeder(s, t, process, launching))
-			continue;
-		f->thread[f->threads_count++] = (uint32_t)i;
-		for (uint32_t k = t->first_call; k < t->first_call + t->calls; k++)
-			if (outermost(&s->calls[k]))
-				f->calls[f->count++] = k;
+		if (is_feeder(s, t, process, launching))
+			f->thread[f->threads_count++] = (uint32_t)i;
 	}
 }
 
@@ -90,7 +88,7 @@ int feeders_find(const struct session *s, uint32_t process, struct feeders *out)
 		threads++;
 	}
 	out->calls = malloc((calls + !calls) * sizeof(*out->calls));
-	out->thread = malloc((threads + !threads) * sizeof(*out->thread));
+	out->thread = calloc(threads + !threads, sizeof(*out->thread));
 	if (!out->calls || !out->thread) {
 		feeders_free(out);
 		return -ENOMEM;
@@ -98,7 +96,7 @@ int feeders_find(const struct session *s, uint32_t process, struct feeders *out)
 	collect(s, process, true, out);
 	if (!out->threads_count)
 		collect(s, process, false, out);
-	err = sort_calls(s, out);
+	err = out->threads_count ? merge_calls(s, out) : 0;
 	if (err)
 		feeders_free(out);
 	return err;

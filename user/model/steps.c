@@ -214,8 +214,8 @@ static int by_length(const void *pa, const void *pb)
 
 static int lengths(struct steps *v)
 {
-	size_t n = v->count - 1;
-	int64_t *ns = malloc(n * sizeof(*ns));
+	size_t n = v->count ? v->count - 1 : 0;
+	int64_t *ns = n ? malloc(n * sizeof(*ns)) : NULL;
 
 	if (!ns)
 		return -ENOMEM;
@@ -236,7 +236,7 @@ static int take_steps(const struct sequence *q, uint32_t anchor, uint32_t period
 	int64_t all = begin_at(q, q->count - 1) - begin_at(q, 0);
 	int64_t covered = begin_at(q, t->last) - begin_at(q, t->first);
 
-	out->begins = malloc(t->times * sizeof(*out->begins));
+	out->begins = calloc(t->times, sizeof(*out->begins));
 	if (!out->begins)
 		return -ENOMEM;
 	for (size_t i = t->first; i <= t->last; i++)
@@ -248,20 +248,15 @@ static int take_steps(const struct sequence *q, uint32_t anchor, uint32_t period
 	return lengths(out);
 }
 
-int steps_find(const struct session *s, uint32_t process, struct steps *out)
+int steps_of(const struct session *s, const struct feeders *f, struct steps *out)
 {
 	struct sequence q = { .s = s };
-	struct feeders f;
 	uint32_t period;
 	int err;
 
 	*out = (struct steps){ 0 };
-	err = feeders_find(s, process, &f);
-	if (err)
-		return err;
-	err = sequence_make(&q, &f);
-	feeders_free(&f);
-	if (err || !q.count)
+	err = sequence_make(&q, f);
+	if (err || !q.count || !q.tokens)
 		goto out;
 	measure(&q);
 	period = outermost_period(&q);
@@ -271,6 +266,20 @@ out:
 	sequence_free(&q);
 	if (err)
 		steps_free(out);
+	return err;
+}
+
+int steps_find(const struct session *s, uint32_t process, struct steps *out)
+{
+	struct feeders f;
+	int err;
+
+	*out = (struct steps){ 0 };
+	err = feeders_find(s, process, &f);
+	if (err)
+		return err;
+	err = steps_of(s, &f, out);
+	feeders_free(&f);
 	return err;
 }
 

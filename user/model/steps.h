@@ -27,8 +27,12 @@ struct steps {
 	double confidence; /* 0..1: how regular, times how much of the time they cover */
 };
 
+struct feeders;
+
 /* Steps of a process (index). 0 (count may be 0) or -ENOMEM; then nothing is to be freed. */
 int steps_find(const struct session *s, uint32_t process, struct steps *out);
+/* The same for whoever has its feeders already. */
+int steps_of(const struct session *s, const struct feeders *f, struct steps *out);
 void steps_free(struct steps *v); /* may be repeated */
 
 /* ---- what steps are found in, and what dispatching is judged by ---- */

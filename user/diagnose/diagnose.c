@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "diagnose/diagnose.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/rules.h"
+
+#define LEAST_CALLS 20	      /* less says nothing */
+#define LEAST_WINDOW 50000000 /* ns; nor does a shorter look */
+#define CLOSE 0.05	      /* two classes this near are both the answer */
+#define UNMATCHED 0.01	      /* of works without a call: idle time is not to be explained */
+
+const char *const diag_class_words[CLASSES + 1] = {
+	[CLASS_GPU] = "gpu", [CLASS_COMM] = "comm", [CLASS_COPY] = "copy",
+	[CLASS_OVERHEAD] = "overhead", [CLASS_SYNC] = "sync", [CLASS_STARVED] = "starved",
+	[CLASS_BACK_PRESSURED] = "back_pressured", [CLASS_COLD] = "cold",
+	[CLASS_OTHER] = "other",
+};
+
+const char *const diag_verdict_words[] = {
+	[VERDICT_GPU_BOUND] = "gpu_bound", [VERDICT_COMM_BOUND] = "comm_bound",
+	[VERDICT_COPY_BOUND] = "copy_bound", [VERDICT_OVERHEAD_BOUND] = "overhead_bound",
+	[VERDICT_SYNC_BOUND] = "sync_bound", [VERDICT_STARVED] = "starved",
+	[VERDICT_BACK_PRESSURED] = "back_pressured", [VERDICT_COLD_START] = "cold_start",
+	[VERDICT_MIXED] = "mixed", [VERDICT_INCONCLUSIVE] = "inconclusive",
+};
+
+const char *const diag_basis_words[] = { "cpu", "cpu+nvml", "cpu+gpu" };
+const char *const diag_severity_words[] = { "info", "notice", "warning" };
+
+static const enum diag_verdict verdict_of[CLASSES] = {
+	[CLASS_GPU] = VERDICT_GPU_BOUND, [CLASS_COMM] = VERDICT_COMM_BOUND,
+	[CLASS_COPY] = VERDICT_COPY_BOUND, [CLASS_OVERHEAD] = VERDICT_OVERHEAD_BOUND,
+	[CLASS_SYNC] = VERDICT_SYNC_BOUND, [CLASS_STARVED] = VERDICT_STARVED,
+	[CLASS_BACK_PRESSURED] = VERDICT_BACK_PRESSURED, [CLASS_COLD] = VERDICT_COLD_START,
+	[CLASS_OTHER] = VERDICT_MIXED,
+};
+
+/* Shares that are work of the GPU. */
+static bool is_busy(int class)
+{
+	return class == CLASS_GPU || class == CLASS_COMM || class == CLASS_COPY;
+}
+
+/* The largest share among those that are work, or among those that are not; and the next. */
+static int largest(const double *shares, bool busy, int other_than)
+{
+	int best = -1;
+
+	for (int i = 0; i < CLASSES; i++)
+		if (is_busy(i) == busy && i != other_than && (best < 0 || shares[i] > shares[best]))
+			best = i;
+	return best;
+}
+
+static enum diag_verdict pick(const double *shares, bool busy)
+{
+	int first = largest(shares, busy, -1), second = largest(shares, busy, first);
+
+	if (shares[first] - shares[second] < CLOSE)
+		return VERDICT_MIXED;
+	return verdict_of[first];
+}
+
+/*
+ * Of threads alone: waiting for the GPU and being held up by its full queue say the same,
+ * that it is busy. Nothing says that it is idle.
+ */
+static void evidence_shares(const struct diag_process *p, double shares[CLASSES])
+{
+	memcpy(shares, p->shares, sizeof(p->shares));
+	if (p->basis == BASIS_CPU_GPU)
+		return;
+	shares[CLASS_GPU] += shares[CLASS_BACK_PRESSURED];
+	shares[CLASS_BACK_PRESSURED] = 0;
+}
+
+/* The largest of shares; *second becomes the next. */
+static int two_largest(const double *shares, int *second)
+{
+	int first = 0;
+
+	*second = -1;
+	for (int i = 1; i < CLASSES; i++)
+		first = shares[i] > shares[first] ? i : first;
+	for (int i = 0; i < CLASSES; i++)
+		if (i != first && (*second < 0 || shares[i] > shares[*second]))
+			*second = i;
+	return first;
+}
+
+static enum diag_verdict judge_threads(const struct diag_process *p)
+{
+	double shares[CLASSES];
+	int first, second;
+
+	evidence_shares(p, shares);
+	first = two_largest(shares, &second);
+	if (shares[first] - shares[second] < 2 * CLOSE)
+		return VERDICT_MIXED;
+	if (first == CLASS_GPU && p->shares[CLASS_BACK_PRESSURED] > p->shares[CLASS_GPU])
+		return VERDICT_BACK_PRESSURED;
+	return verdict_of[first];
+}
+
+/*
+ * With GPU time a job is bound by what its GPU does, unless it idles for more than
+ * IDLE_MATTERS: then by what it idles for.
+ */
+static enum diag_verdict judge(const struct diag_process *p)
+{
+	double idle = 0;
+
+	if (p->basis != BASIS_CPU_GPU)
+		return judge_threads(p);
+	for (int i = 0; i < CLASSES; i++)
+		idle += is_busy(i) ? 0 : p->shares[i];
+	return pick(p->shares, idle <= IDLE_MATTERS);
+}
+
+static const char *in_the_way(const struct facts *f)
+{
+	if (f->calls < LEAST_CALLS || f->window < LEAST_WINDOW)
+		return "too little was recorded: fewer than 20 calls, or less than 50 ms";
+	if (f->p->flags & RECORD_PROCESS_ENTRY_ONLY)
+		return "durations are unknown here: no return probes could be used";
+	if (f->lost)
+		return "events were lost: what is missing could change the verdict";
+	if (has_gpu(f) && f->unmatched > UNMATCHED)
+		return "more than 1 % of the GPU's work has no call: idle time cannot be explained";
+	return NULL;
+}
+
+/* How far the first answer is from the next, less where only the CPU was seen. */
+static double confidence_of(const struct facts *f, const struct diag_process *p)
+{
+	double shares[CLASSES], c;
+	int first, second;
+
+	evidence_shares(p, shares);
+	first = two_largest(shares, &second);
+	c = 0.5 + (shares[first] - shares[second]) / 2;
+	if (p->basis != BASIS_CPU_GPU)
+		c *= p->basis == BASIS_CPU_NVML ? 0.8 : 0.6;
+	if (f->sharers)
+		c *= 0.7;
+	if (f->probe_share > 0.1)
+		c *= 0.8;
+	return p->verdict == VERDICT_INCONCLUSIVE ? 0 : c;
+}
+
+/* NVML's utilisation can only speak against what the threads suggest, or for it. */
+static void weigh_nvml(const struct facts *f, struct diag_process *p)
+{
+	if (p->basis != BASIS_CPU || f->utilisation < 0)
+		return;
+	p->basis = BASIS_CPU_NVML;
+	if (p->verdict == VERDICT_OVERHEAD_BOUND && f->utilisation > 95 && !f->sharers)
+		p->verdict = VERDICT_MIXED;
+	if (p->verdict == VERDICT_GPU_BOUND && f->utilisation < 20)
+		p->verdict = VERDICT_MIXED;
+}
+
+/* What would be gained if the GPU never idled, a step or in all. */
+static int64_t could_be_won(const struct facts *f, const struct diag_process *p)
+{
+	double idle = 0;
+
+	if (p->verdict == VERDICT_INCONCLUSIVE)
+		return -1;
+	for (int i = 0; i < CLASSES; i++)
+		idle += is_busy(i) || i == CLASS_BACK_PRESSURED ? 0 : p->shares[i];
+	if (f->steps->count > 1)
+		return (int64_t)(idle * (double)f->steps->length);
+	return (int64_t)(idle * (double)f->window);
+}
+
+static void next_command(const struct facts *f, const char *file, struct diag_process *p)
+{
+	unsigned pid = f->p->pid;
+	const char *kernel = kernel_text(f, f->heaviest);
+
+	if (p->verdict == VERDICT_INCONCLUSIVE) {
+		snprintf(p->next, sizeof(p->next), "sudo gbpf trace -p %u -d 10", pid);
+	} else if (p->basis != BASIS_CPU_GPU) {
+		snprintf(p->next, sizeof(p->next), "sudo gbpf trace --gpu-time -p %u", pid);
+	} else if (p->verdict == VERDICT_GPU_BOUND && kernel && !strpbrk(kernel, "'\\\n")) {
+		snprintf(p->next, sizeof(p->next),
+			 "ncu --set full -k '%.200s' -s 20 -c 1 COMMAND", kernel);
+	} else {
+		snprintf(p->next, sizeof(p->next), "gbpf report --view %s %s",
+			 p->verdict == VERDICT_SYNC_BOUND ? "sync_sum" : "gap_sum",
+			 file ? file : "");
+	}
+}
+
+static void conclude(const struct facts *f, const char *file, struct diag_process *p)
+{
+	p->window_ns = f->shares->window;
+	p->basis = f->shares->basis;
+	for (int i = 0; i < CLASSES && f->shares->window > 0; i++)
+		p->shares[i] = (double)f->shares->ns[i] / (double)f->shares->window;
+	p->why_inconclusive = in_the_way(f);
+	p->verdict = p->why_inconclusive ? VERDICT_INCONCLUSIVE : judge(p);
+	if (!p->why_inconclusive)
+		weigh_nvml(f, p);
+	p->confidence = confidence_of(f, p);
+	p->won_ns = could_be_won(f, p);
+	rules_run_all(f, p);
+	next_command(f, file, p);
+}
+
+static int one_process(const struct session *s, uint32_t process, const char *file,
+		       struct diag_process *out)
+{
+	struct feed_timeline feed = { 0 };
+	struct feeders feeders;
+	struct shares shares;
+	struct facts facts;
+	int err;
+
+	out->process = process;
+	err = feeders_find(s, process, &feeders);
+	if (err)
+		return err;
+	err = steps_of(s, &feeders, &out->steps);
+	if (!err)
+		err = timeline_feed(s, &feeders, &feed);
+	feeders_free(&feeders);
+	if (!err)
+		err = shares_of(s, process, &feed, &shares);
+	if (!err)
+		err = diag_facts(s, process, &shares, &out->steps, &facts);
+	if (!err)
+		conclude(&facts, file, out);
+	timeline_free(&feed);
+	return err;
+}
+
+static bool has_calls(const struct session *s, uint32_t process)
+{
+	for (size_t i = 0; i < s->threads_count; i++)
+		if (s->threads[i].process == process && s->threads[i].calls)
+			return true;
+	return false;
+}
+
+static int busiest_first(const void *pa, const void *pb)
+{
+	const struct diag_process *a = pa, *b = pb;
+
+	if (a->window_ns != b->window_ns)
+		return a->window_ns > b->window_ns ? -1 : 1;
+	return a->process < b->process ? -1 : a->process > b->process;
+}
+
+int diagnose(const struct session *s, const char *file, struct diagnosis *out)
+{
+	int err = 0;
+
+	*out = (struct diagnosis){ .s = s };
+	for (size_t i = 0; i < s->windows_count; i++)
+		out->window_ns += s->windows[i].end - s->windows[i].begin;
+	out->processes = calloc(s->processes_count + 1, sizeof(*out->processes));
+	if (!out->processes)
+		return -ENOMEM;
+	for (uint32_t i = 0; !err && i < s->processes_count; i++)
+		if (has_calls(s, i))
+			err = one_process(s, i, file, &out->processes[out->count++]);
+	if (!err)
+		qsort(out->processes, out->count, sizeof(*out->processes), busiest_first);
+	return err;
+}
+
+void diagnosis_free(struct diagnosis *d)
+{
+	for (size_t i = 0; i < d->count; i++)
+		steps_free(&d->processes[i].steps);
+	free(d->processes);
+	*d = (struct diagnosis){ 0 };
+}
+
+const char *diag_verdict_text(const struct diag_process *p, char *buf, size_t size)
+{
+	const char *word = diag_verdict_words[p->verdict];
+	bool sure = p->basis == BASIS_CPU_GPU || p->verdict == VERDICT_INCONCLUSIVE ||
+		    p->verdict == VERDICT_MIXED;
+	size_t n = (size_t)snprintf(buf, size, "%s%s", sure ? "" : "suspected ", word);
+
+	for (size_t i = 0; i < n && i < size; i++)
+		if (buf[i] == '_')
+			buf[i] = '-';
+	return buf;
+}

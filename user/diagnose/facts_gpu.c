@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What GPU time and NVML add. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "diagnose/facts.h"
+#include "gpu/gpu.h"
+#include "model/grow.h"
+
+#define UNSTEADY_LEAST 20 /* launches of a kernel and shape whose spread says something */
+#define PRODUCT_NS 100000 /* a copy this shortly before a kernel goes with it */
+
+struct scan {
+	struct facts *f;
+	struct work_times *times;
+	int64_t *durations, *delays, *starts; /* of all kernels */
+	size_t kernels, delays_count, starts_count;
+};
+
+/* Of one kernel and shape. */
+struct kind {
+	uint32_t kernel, shape;
+	int64_t ns;
+};
+
+static int kind_order(const void *pa, const void *pb)
+{
+	const struct kind *a = pa, *b = pb;
+
+	if (a->kernel != b->kernel)
+		return a->kernel < b->kernel ? -1 : 1;
+	if (a->shape != b->shape)
+		return a->shape < b->shape ? -1 : 1;
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
+}
+
+static bool is_ours(const struct facts *f, const struct work *w)
+{
+	return f->s->streams[w->stream].process == f->process;
+}
+
+static void take_call(struct scan *v, const struct work *w, const struct work_times *t)
+{
+	struct facts *f = v->f;
+	const struct call *c = &f->s->calls[w->call];
+
+	if (w->kind == RECORD_WORK_COPY) {
+		bool waits = f->s->apis[c->api].sorts & API_IS_WAIT;
+
+		if (!waits && (w->source == RECORD_MEMORY_PAGEABLE ||
+			       w->target == RECORD_MEMORY_PAGEABLE)) {
+			f->pageable.count++;
+			f->pageable.ns += call_duration(c) > 0 ? call_duration(c) : 0;
+			f->pageable.bytes += w->bytes;
+			f->pageable.api = c->api;
+		}
+		return;
+	}
+	if (w->kind != RECORD_WORK_KERNEL)
+		return;
+	f->depth_most = t->depth > f->depth_most ? t->depth : f->depth_most;
+	if (t->queue_delay != NA_TIME)
+		v->delays[v->delays_count++] = t->queue_delay;
+	if (t->flags & WORK_UNCONTENDED) {
+		v->starts[v->starts_count++] = t->launch_to_start;
+		f->uncontended++;
+	}
+	f->short_kernels += t->flags & WORK_SHORT && !w->graph;
+}
+
+static void take_work(struct scan *v, size_t i)
+{
+	struct facts *f = v->f;
+	const struct work *w = &f->s->works[i];
+
+	f->works++;
+	if (w->kind == RECORD_WORK_KERNEL) {
+		f->kernels++;
+		f->nodes += w->graph != 0;
+		f->kernel_ns += w->end - w->begin;
+		v->durations[v->kernels++] = w->end - w->begin;
+		if (work_class(f->s, w) == WORK_CLASS_COMM)
+			f->comm_ns += w->end - w->begin;
+	}
+	if (w->call != CALL_NONE)
+		take_call(v, w, &v->times[i]);
+	if (w->kind == RECORD_WORK_COPY && w->direction == RECORD_COPY_DTOD &&
+	    i + 1 < f->s->works_count && f->s->works[i + 1].stream == w->stream &&
+	    f->s->works[i + 1].kind == RECORD_WORK_KERNEL &&
+	    f->s->works[i + 1].begin - w->end < PRODUCT_NS) {
+		f->device_copies.count++;
+		f->device_copies.ns += w->end - w->begin;
+		f->device_copies.bytes += w->bytes;
+	}
+}
+
+/* One group of equal kernel and shape, sorted by time. */
+static void take_kind(struct facts *f, const struct kind *k, size_t n)
+{
+	double mean = 0, square = 0, cv;
+	size_t middle = (n - 1) / 2, high = (n - 1) * 99 / 100;
+
+	for (size_t i = 0; i < n; i++)
+		mean += (double)k[i].ns / (double)n;
+	for (size_t i = 0; i < n; i++)
+		square += ((double)k[i].ns - mean) * ((double)k[i].ns - mean);
+	cv = n > 1 && mean > 0 ? sqrt(square / (double)(n - 1)) / mean : 0;
+	/* Only what matters: a tenth of all kernel time. */
+	if (n < UNSTEADY_LEAST || mean * (double)n * 10 < (double)f->kernel_ns ||
+	    cv <= f->unsteady_cv)
+		return;
+	f->unsteady = k->kernel;
+	f->unsteady_cv = cv;
+	f->unsteady_count = n;
+	if (k[middle].ns > 0)
+		f->unsteady_ratio = (double)k[high].ns / (double)k[middle].ns;
+}
+
+static int kinds(struct facts *f)
+{
+	const struct session *s = f->s;
+	struct kind *all = malloc((f->kernels + 1) * sizeof(*all));
+	size_t n = 0;
+
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->works_count; i++) {
+		const struct work *w = &s->works[i];
+
+		if (is_ours(f, w) && w->kind == RECORD_WORK_KERNEL && n < f->kernels)
+			all[n++] = (struct kind){ w->kernel, w->shape, w->end - w->begin };
+	}
+	qsort(all, n, sizeof(*all), kind_order);
+	for (size_t from = 0, to; from < n; from = to) {
+		for (to = from; to < n && all[to].kernel == all[from].kernel &&
+				all[to].shape == all[from].shape; to++)
+			;
+		take_kind(f, all + from, to - from);
+	}
+	for (size_t from = 0, to; from < n; from = to) {
+		int64_t ns = 0;
+
+		for (to = from; to < n && all[to].kernel == all[from].kernel; to++)
+			ns += all[to].ns;
+		if (ns > f->heaviest_ns && !f->s->kernels[all[from].kernel].comm) {
+			f->heaviest_ns = ns;
+			f->heaviest = all[from].kernel;
+			f->heaviest_count = to - from;
+		}
+	}
+	free(all);
+	return 0;
+}
+
+static int gaps(struct facts *f)
+{
+	const struct session *s = f->s;
+
+	for (uint32_t i = 0; i < s->devices_count; i++) {
+		struct gap *all;
+		size_t n;
+		int err;
+
+		if (s->devices[i].physical != i)
+			continue;
+		err = device_gaps(s, i, &all, &n);
+		if (err)
+			return err;
+		for (size_t k = 0; k < n; k++) {
+			const struct work *w = all[k].after == WORK_NONE ? NULL :
+					       &s->works[all[k].after];
+
+			if (!w || !is_ours(f, w))
+				continue;
+			f->gap_ns[all[k].class] += all[k].end - all[k].begin;
+			if (all[k].end - all[k].begin > f->longest_gap)
+				f->longest_gap = all[k].end - all[k].begin;
+		}
+		free(all);
+	}
+	return 0;
+}
+
+static bool uses(const struct session *s, uint32_t process, uint32_t physical)
+{
+	for (size_t i = 0; i < s->streams_count; i++)
+		if (s->streams[i].process == process && s->streams[i].works &&
+		    s->devices[s->streams[i].device].physical == physical)
+			return true;
+	return false;
+}
+
+static void sharers(struct facts *f)
+{
+	const struct session *s = f->s;
+
+	for (uint32_t p = 0; p < s->processes_count; p++) {
+		bool shared = false;
+
+		for (uint32_t i = 0; p != f->process && i < s->devices_count; i++)
+			shared = shared || (s->devices[i].physical == i &&
+					    uses(s, f->process, i) && uses(s, p, i));
+		f->sharers += shared;
+	}
+}
+
+/* What looked like a full queue was none if it was never deep. */
+static void unblock(struct facts *f)
+{
+	if (f->depth_most >= BACK_PRESSURE_DEPTH)
+		return;
+	f->slow.count += f->blocked.count;
+	f->slow.ns += f->blocked.ns;
+	if (f->blocked.longest > f->slow.longest) {
+		f->slow.longest = f->blocked.longest;
+		f->slow.api = f->blocked.api;
+	}
+	f->blocked = (struct tally){ 0 };
+}
+
+static int scan_new(struct scan *v, const struct session *s)
+{
+	size_t n = s->works_count + 1;
+
+	v->durations = malloc(n * sizeof(int64_t));
+	v->delays = malloc(n * sizeof(int64_t));
+	v->starts = malloc(n * sizeof(int64_t));
+	if (!v->durations || !v->delays || !v->starts)
+		return -ENOMEM;
+	return work_times(s, &v->times);
+}
+
+int diag_facts_gpu(struct facts *f)
+{
+	struct scan v = { .f = f };
+	int err;
+
+	if (f->shares->basis != BASIS_CPU_GPU)
+		return 0;
+	err = scan_new(&v, f->s);
+	if (err)
+		goto out;
+	for (size_t i = 0; i < f->s->works_count; i++)
+		if (is_ours(f, &f->s->works[i]))
+			take_work(&v, i);
+	unblock(f);
+	f->kernel_p50 = quantile(v.durations, v.kernels, 500);
+	f->queue_delay_p50 = quantile(v.delays, v.delays_count, 500);
+	f->launch_to_start_p50 = quantile(v.starts, v.starts_count, 500);
+	for (size_t i = 0; i < f->s->overheads_count; i++)
+		if (f->s->overheads[i].process == f->process)
+			f->overhead_records_ns +=
+				f->s->overheads[i].end - f->s->overheads[i].begin;
+	sharers(f);
+	err = kinds(f);
+	if (!err)
+		err = gaps(f);
+out:
+	free(v.durations);
+	free(v.delays);
+	free(v.starts);
+	free(v.times);
+	return err;
+}
+
+/* Samples of the devices that this process used, or of all where that is not known. */
+static bool sampled_for(const struct facts *f, uint32_t gpu)
+{
+	const struct session *s = f->s;
+	bool known = false;
+
+	for (size_t i = 0; i < s->devices_count; i++) {
+		if (s->devices[i].process != f->process || s->devices[i].gpu == UINT32_MAX)
+			continue;
+		known = true;
+		if (s->devices[i].gpu == gpu)
+			return true;
+	}
+	return !known;
+}
+
+void diag_facts_nvml(struct facts *f)
+{
+	const struct session *s = f->s;
+	uint64_t used = 0, able = 0, held = 0;
+	double utilisation = 0;
+
+	f->utilisation = f->throttled = -1;
+	f->clock_min = f->clock_max = -1;
+	for (size_t i = 0; i < s->gpu_samples_count; i++) {
+		const struct record_gpu_sample *g = &s->gpu_samples[i];
+
+		if (!sampled_for(f, g->gpu))
+			continue;
+		if (g->has & GPU_HAS_UTILISATION) {
+			utilisation += g->utilisation_pct;
+			used++;
+		}
+		if (g->has & GPU_HAS_CLOCK_SM) {
+			int64_t mhz = g->clock_sm_mhz;
+
+			f->clock_min = f->clock_min < 0 || mhz < f->clock_min ? mhz : f->clock_min;
+			f->clock_max = mhz > f->clock_max ? mhz : f->clock_max;
+		}
+	}
+	for (size_t i = 0; i < s->gpus_count; i++) {
+		if (!sampled_for(f, (uint32_t)i))
+			continue;
+		able += s->gpus[i].throttle_known;
+		held += s->gpus[i].throttled;
+		if (s->gpus[i].throttled)
+			f->throttled_by = s->gpus[i].throttled_by;
+	}
+	if (used)
+		f->utilisation = utilisation / (double)used;
+	if (able)
+		f->throttled = (double)held / (double)able;
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the GPU did; all need the sidecar or NVML. */
+#include "diagnose/rules.h"
+
+#define STARVING_NS 500000000 /* Nsight Systems' "GPU gaps" */
+#define SPREAD_CV 0.1
+#define HEAVY 0.5	      /* of kernel time in one kernel */
+
+static double of_kernels(const struct facts *f, int64_t ns)
+{
+	return f->kernel_ns > 0 ? (double)ns / (double)f->kernel_ns : 0;
+}
+
+static bool long_gaps(const struct facts *f, struct diag_finding *out)
+{
+	if (!has_gpu(f) || f->longest_gap < STARVING_NS)
+		return false;
+	out->severity = SEVERITY_WARNING;
+	evidence_number(out, "longest_gap_ns", (double)f->longest_gap);
+	evidence_number(out, "gpu_idle_pct", 100 * idle_share(f));
+	return true;
+}
+
+static bool unexplained(const struct facts *f, struct diag_finding *out)
+{
+	double share = share_of(f, CLASS_OTHER);
+
+	if (!has_gpu(f) || share < 0.05)
+		return false;
+	out->severity = SEVERITY_NOTICE;
+	out->share = share;
+	evidence_number(out, "gap_ns", (double)f->gap_ns[GAP_OTHER]);
+	evidence_number(out, "between_kernels_ns", (double)f->gap_ns[GAP_KERNEL_WAIT]);
+	return true;
+}
+
+static bool unsteady(const struct facts *f, struct diag_finding *out)
+{
+	if (f->unsteady == UINT32_MAX || f->unsteady_cv < SPREAD_CV)
+		return false;
+	out->severity = SEVERITY_NOTICE;
+	evidence_text(out, "kernel", kernel_text(f, f->unsteady));
+	evidence_number(out, "launches", (double)f->unsteady_count);
+	evidence_number(out, "deviation_pct", 100 * f->unsteady_cv);
+	evidence_number(out, "p99_to_p50", f->unsteady_ratio);
+	if (f->clock_min >= 0) {
+		evidence_number(out, "clock_min_mhz", (double)f->clock_min);
+		evidence_number(out, "clock_max_mhz", (double)f->clock_max);
+	}
+	return true;
+}
+
+static bool held_back(const struct facts *f, struct diag_finding *out)
+{
+	if (f->throttled < 0.1)
+		return false;
+	out->severity = SEVERITY_NOTICE;
+	evidence_number(out, "samples_pct", 100 * f->throttled);
+	evidence_text(out, "by", f->throttled_by);
+	if (f->clock_min >= 0) {
+		evidence_number(out, "clock_min_mhz", (double)f->clock_min);
+		evidence_number(out, "clock_max_mhz", (double)f->clock_max);
+	}
+	return true;
+}
+
+static bool shared(const struct facts *f, struct diag_finding *out)
+{
+	if (!f->sharers)
+		return false;
+	out->severity = SEVERITY_NOTICE;
+	evidence_number(out, "other_processes", f->sharers);
+	return true;
+}
+
+static bool communication(const struct facts *f, struct diag_finding *out)
+{
+	double share = share_of(f, CLASS_COMM);
+
+	if (share < 0.1)
+		return false;
+	out->severity = SEVERITY_NOTICE;
+	out->share = share;
+	if (has_gpu(f))
+		evidence_number(out, "collectives_pct", 100 * of_kernels(f, f->comm_ns));
+	else
+		evidence_number(out, "calls", (double)f->collectives.count);
+	return true;
+}
+
+static bool copy_before(const struct facts *f, struct diag_finding *out)
+{
+	if (f->device_copies.count < 3)
+		return false;
+	out->severity = SEVERITY_INFO;
+	out->share = of_window(f, f->device_copies.ns);
+	evidence_number(out, "copies", (double)f->device_copies.count);
+	evidence_number(out, "bytes", (double)f->device_copies.bytes);
+	return true;
+}
+
+static bool heavy_kernel(const struct facts *f, struct diag_finding *out)
+{
+	double part = of_kernels(f, f->heaviest_ns);
+
+	if (!has_gpu(f) || idle_share(f) > IDLE_MATTERS || part < HEAVY)
+		return false;
+	out->severity = SEVERITY_NOTICE;
+	out->share = share_of(f, CLASS_GPU) * part;
+	evidence_text(out, "kernel", kernel_text(f, f->heaviest));
+	evidence_number(out, "of_kernel_time_pct", 100 * part);
+	evidence_number(out, "launches", (double)f->heaviest_count);
+	return true;
+}
+
+/* Milliseconds between a launch and its kernel, on a busy GPU. */
+static bool lane_offset(const struct facts *f, struct diag_finding *out)
+{
+	if (!has_gpu(f) || f->queue_delay_p50 < 1000000 || idle_share(f) > IDLE_MATTERS)
+		return false;
+	out->severity = SEVERITY_INFO;
+	evidence_number(out, "queue_delay_p50_ns", (double)f->queue_delay_p50);
+	evidence_number(out, "queue_depth", (double)f->depth_most);
+	evidence_number(out, "gpu_busy_pct", 100 * (1 - idle_share(f)));
+	return true;
+}
+
+const struct rule rules_gpu[] = {
+	{ { "heavy_kernel", "One kernel has most of the GPU's time",
+	    "What is inside a kernel is not gbpf's to see: profile that one with ncu.",
+	    "Kernels that wait, as collectives do." }, heavy_kernel },
+	{ { "long_gaps", "The GPU had nothing to do for half a second and longer",
+	    "Look at gpu_trace around the gap: validation, checkpoints, data loading.",
+	    "A pause that the job means to make." }, long_gaps },
+	{ { "communication", "Collectives run while nothing else does",
+	    "Overlap them with compute (buckets, gradient as bucket view), and look for a rank "
+	    "that is slower than its peers: others spin in the collective until it comes.",
+	    "" }, communication },
+	{ { "unexplained_dependency", "Work was asked for in time and did not begin",
+	    "Look for events and streams it waited for, copies on the same engine, or kernels "
+	    "that leave no room.", "Neighbours on the same GPU." }, unexplained },
+	{ { "unsteady_kernel", "The same kernel and shape takes different times",
+	    "Compare with clocks and temperature (gpu_sum), neighbours and memory traffic; a "
+	    "mean would hide it.", "Work that depends on the data." }, unsteady },
+	{ { "throttled", "The GPU held its clock back",
+	    "Power and temperature limits make kernels longer: cooling, power cap, or expect "
+	    "it.", "" }, held_back },
+	{ { "shared_gpu", "Other processes use the same GPU",
+	    "Times of one job depend on its neighbours; idle time of this one may be theirs.",
+	    "" }, shared },
+	{ { "device_copy_before_product", "Copies within the device come right before kernels",
+	    "A bias that is folded into a product (addmm) is copied first: expected where "
+	    "torch.compile or cuBLAS does it. gbpf diff against separate operations shows what "
+	    "it costs.", "" }, copy_before },
+	{ { "lane_offset", "Kernels begin long after their launches",
+	    "Healthy: the queue is full and the GPU busy. It is no latency.",
+	    "An idle GPU." }, lane_offset },
+	{ { 0 }, NULL },
+};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A process's window divided into classes; what rules and the verdict are made from. */
+#ifndef GBPF_DIAGNOSE_SHARES_H
+#define GBPF_DIAGNOSE_SHARES_H
+
+#include "diagnose/diagnose.h"
+#include "diagnose/timeline.h"
+
+/* All in ns, of the window: with GPU time, of all devices of the process together. */
+struct shares {
+	enum diag_basis basis;
+	int64_t window;	 /* ns that are divided */
+	int64_t ns[CLASSES];
+	int64_t feed[FEED_STATES]; /* of the launching threads, in the same time of one device */
+	int64_t busy;	 /* with GPU time: the devices did any work of this process */
+	int64_t drained; /* with GPU time: idle although the CPU prepared, after a drained queue */
+	uint32_t devices;
+};
+
+/*
+ * With GPU time for at least half of the recording of this process, by what its devices
+ * did (shares_gpu.c), else by its threads alone. 0 or -ENOMEM.
+ */
+int shares_of(const struct session *s, uint32_t process, const struct feed_timeline *feed,
+	      struct shares *out);
+
+/* shares_gpu.c: within the sidecar's windows. */
+int shares_gpu(const struct session *s, uint32_t process, const struct feed_timeline *feed,
+	       struct shares *out);
+
+#endif

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Where the time of a device went: kernels before collectives before copies while any
+ * ran; while none did, what the launching threads were doing until the next work was
+ * asked for, and why it had not begun after that.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "diagnose/shares.h"
+
+struct device {
+	const struct session *s;
+	const struct feed_timeline *feed;
+	uint32_t process, physical;
+	struct spans kernels, comms, any; /* comms: with kernels */
+	const struct work **next; /* the work that begins each span of any */
+	struct shares *out;
+};
+
+static int64_t clamp(int64_t v, int64_t low, int64_t high)
+{
+	if (v > high)
+		v = high;
+	return v < low ? low : v;
+}
+
+static void device_free(struct device *d)
+{
+	spans_free(&d->kernels);
+	spans_free(&d->comms);
+	spans_free(&d->any);
+	free(d->next);
+}
+
+static int work_order(const void *pa, const void *pb)
+{
+	const struct work *a = *(const struct work *const *)pa,
+			  *b = *(const struct work *const *)pb;
+
+	return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+/* The first work of each span of any: it ended the gap before. */
+static int find_next(struct device *d)
+{
+	const struct session *s = d->s;
+	const struct work **all;
+	size_t n = 0, count = 0, at = 0;
+
+	for (size_t i = 0; i < s->streams_count; i++)
+		count += s->streams[i].process == d->process ? s->streams[i].works : 0;
+	all = malloc((count + 1) * sizeof(const struct work *));
+	d->next = calloc(d->any.count + 1, sizeof(const struct work *));
+	if (!all || !d->next) {
+		free(all);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < s->streams_count; i++) {
+		const struct session_stream *t = &s->streams[i];
+
+		if (t->process != d->process || s->devices[t->device].physical != d->physical)
+			continue;
+		for (uint32_t k = t->first_work; k < t->first_work + t->works; k++)
+			all[n++] = &s->works[k];
+	}
+	qsort(all, n, sizeof(const struct work *), work_order);
+	for (size_t i = 0; i < d->any.count; i++) {
+		while (at < n && all[at]->begin < d->any.items[i].begin)
+			at++;
+		if (at < n && all[at]->begin == d->any.items[i].begin)
+			d->next[i] = all[at];
+	}
+	free(all);
+	return 0;
+}
+
+static int device_new(struct device *d)
+{
+	const struct session *s = d->s;
+	int err;
+
+	err = timeline_device(s, d->process, d->physical, WORK_CLASS_COMPUTE, &d->kernels);
+	if (!err)
+		err = timeline_device(s, d->process, d->physical,
+				      WORK_CLASS_COMPUTE | WORK_CLASS_COMM, &d->comms);
+	if (!err)
+		err = timeline_device(s, d->process, d->physical, WORK_CLASS_ALL, &d->any);
+	return err ? err : find_next(d);
+}
+
+/* The state of the threads at a moment. */
+static enum feed_state state_at(const struct feed_timeline *t, int64_t at)
+{
+	int64_t ns[FEED_STATES] = { 0 };
+
+	timeline_sum(t, at, at + 1, ns);
+	for (int state = 0; state < FEED_STATES; state++)
+		if (ns[state])
+			return (enum feed_state)state;
+	return FEED_AWAY;
+}
+
+/* Idle, and the next work had not been asked for: what were the threads doing? */
+static void not_asked(struct device *d, int64_t from, int64_t to, bool drained)
+{
+	int64_t ns[FEED_STATES] = { 0 };
+	int64_t *out = d->out->ns;
+
+	timeline_sum(d->feed, from, to, ns);
+	out[CLASS_OVERHEAD] += ns[FEED_DISPATCH];
+	out[CLASS_COLD] += ns[FEED_COLD];
+	out[CLASS_OTHER] += ns[FEED_BLOCKED];
+	out[CLASS_COMM] += ns[FEED_COMM];
+	out[CLASS_SYNC] += ns[FEED_WAIT] + ns[FEED_COPY];
+	out[CLASS_STARVED] += ns[FEED_AWAY];
+	if (drained)
+		d->out->drained += ns[FEED_DISPATCH];
+}
+
+/* [from, to) is idle; next ends it, NULL at a window's end or where nobody knows. */
+static void gap(struct device *d, int64_t from, int64_t to, const struct work *next)
+{
+	enum feed_state before = state_at(d->feed, from);
+	bool drained = before == FEED_WAIT || before == FEED_COPY;
+	int64_t asked = to;
+
+	if (next && next->call != CALL_NONE)
+		asked = clamp(d->s->calls[next->call].begin, from, to);
+	not_asked(d, from, asked, drained);
+	/* Asked for before the device fell idle: something else held it up. */
+	if (asked == from)
+		d->out->ns[CLASS_OTHER] += to - asked;
+	else
+		d->out->ns[CLASS_OVERHEAD] += to - asked;
+}
+
+static void window(struct device *d, int64_t from, int64_t to)
+{
+	int64_t at = from;
+
+	for (size_t i = 0; i < d->any.count; i++) {
+		const struct span *v = &d->any.items[i];
+
+		if (v->end <= from)
+			continue;
+		if (v->begin >= to)
+			break;
+		if (v->begin > at)
+			gap(d, at, v->begin, d->next[i]);
+		at = clamp(v->end, at, to);
+	}
+	if (to > at)
+		gap(d, at, to, NULL);
+	d->out->window += to - from;
+	d->out->ns[CLASS_GPU] += spans_within(&d->kernels, from, to);
+	d->out->ns[CLASS_COMM] +=
+		spans_within(&d->comms, from, to) - spans_within(&d->kernels, from, to);
+	d->out->ns[CLASS_COPY] +=
+		spans_within(&d->any, from, to) - spans_within(&d->comms, from, to);
+	d->out->busy += spans_within(&d->any, from, to);
+}
+
+/*
+ * A wait that drains the queue exposes the CPU's preparing, which could have gone on while
+ * the GPU worked. Without waits the window would take as long as the longer of what the
+ * CPU does and what the GPU does: so much of the drained time is the waits' doing, and the
+ * rest would be idle anyway.
+ */
+static void blame_waits(struct shares *v)
+{
+	int64_t cpu = v->feed[FEED_DISPATCH] + v->feed[FEED_COLD] + v->feed[FEED_AWAY];
+	int64_t needed = cpu * v->devices > v->busy ? cpu * v->devices : v->busy;
+	int64_t could = v->window - needed - v->ns[CLASS_SYNC];
+	int64_t moved = clamp(could, 0, v->drained);
+
+	v->ns[CLASS_OVERHEAD] -= moved;
+	v->ns[CLASS_SYNC] += moved;
+}
+
+static int one_device(struct device *d)
+{
+	const struct session *s = d->s;
+	int err = device_new(d);
+
+	for (size_t i = 0; !err && i < s->covers_count; i++)
+		if (s->covers[i].process == d->process)
+			window(d, s->covers[i].begin, s->covers[i].end);
+	device_free(d);
+	return err;
+}
+
+static bool uses_device(const struct session *s, uint32_t process, uint32_t physical)
+{
+	for (size_t i = 0; i < s->streams_count; i++)
+		if (s->streams[i].process == process && s->streams[i].works &&
+		    s->devices[s->streams[i].device].physical == physical)
+			return true;
+	return false;
+}
+
+int shares_gpu(const struct session *s, uint32_t process, const struct feed_timeline *feed,
+	       struct shares *out)
+{
+	out->basis = BASIS_CPU_GPU;
+	for (uint32_t i = 0; i < s->devices_count; i++) {
+		struct device d = { .s = s, .feed = feed, .process = process, .physical = i,
+				    .out = out };
+		int err;
+
+		if (s->devices[i].physical != i || !uses_device(s, process, i))
+			continue;
+		out->devices++;
+		err = one_device(&d);
+		if (err)
+			return err;
+	}
+	for (size_t i = 0; out->devices && i < s->covers_count; i++)
+		if (s->covers[i].process == process)
+			timeline_sum(feed, s->covers[i].begin, s->covers[i].end, out->feed);
+	blame_waits(out);
+	return 0;
+}
