@@ -73,8 +73,11 @@ static inline int peer_say(struct peer *p, struct wire_message *m)
 static inline int peer_put(struct peer *p, const void *record)
 {
 	struct wire_record r, skip = { 0, WIRE_SKIP };
-	uint64_t head = p->ring->head, left;
+	uint64_t head, left;
 
+	if (!p->ring)
+		return -1;
+	head = p->ring->head;
 	memcpy(&r, record, sizeof(r));
 	left = WIRE_RING_BYTES - head % WIRE_RING_BYTES;
 	if (head + r.size + (left < r.size ? left : 0) - p->ring->tail > WIRE_RING_BYTES)

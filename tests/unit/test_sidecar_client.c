@@ -80,10 +80,13 @@ static void step(struct rig *rig)
 }
 
 /* How many of this kind (and event, for RECORD_SIDECAR; 0: any), and the last of them. */
-static size_t seen(struct rig *rig, unsigned kind, unsigned event, struct record **last)
+static size_t seen(struct rig *rig, unsigned kind, unsigned event, const struct record **last)
 {
+	static const struct record none;
 	size_t i, n = 0;
 
+	if (last)
+		*last = &none;
 	for (i = 0; i < rig->count; i++) {
 		if (rig->seen[i].kind != kind || (event && rig->seen[i].sidecar.event != event))
 			continue;
@@ -153,7 +156,7 @@ static void conversation(void **state)
 				  .domain = 1, .cbid = 307, .correlation = 9, .ret = 2 };
 	int64_t before = peer_clock(CLOCK_MONOTONIC);
 	struct sidecar_stats stats;
-	struct record *r = NULL;
+	const struct record *r;
 
 	begin(rig, ahead);
 	put_now(rig, ahead, 8);
@@ -211,7 +214,7 @@ static void shape_and_device(void **state)
 				 .uuid = { 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 1, 2, 3,
 					   4, 5, 6, 7, 255 },
 				 .name = "NVIDIA H200" };
-	struct record *r = NULL;
+	const struct record *r;
 
 	memcpy(s.name, name, sizeof(name));
 	begin(rig, 0);
@@ -255,7 +258,7 @@ static void gone(void **state)
 static void gone_with_its_clock(void **state)
 {
 	struct rig *rig = *state;
-	struct record *r = NULL;
+	const struct record *r;
 
 	begin(rig, 55 * MS);
 	put_now(rig, 55 * MS, 1);
@@ -276,7 +279,7 @@ static void bad_records(void **state)
 		work_at(now, now - 1, 1),    work_at(1, 2, 1),		 work_at(now, INT64_MAX, 1),
 		work_at(INT64_MIN, INT64_MAX, 1), work_at(now, now, 1), work_at(now, now, 1),
 	};
-	struct record *r = NULL;
+	const struct record *r;
 	uint64_t bad = 0;
 	size_t i;
 
@@ -330,7 +333,7 @@ static void around(void **state)
 /* A sidecar that is out of its mind: over, with a word, and never more. */
 static void refuses(struct rig *rig, const char *why)
 {
-	struct record *r = NULL;
+	const struct record *r;
 
 	step(rig);
 	assert_int_equal(sidecar_state(rig->client), SIDECAR_OVER);
@@ -423,7 +426,7 @@ static void name_without_end(void **state)
 		struct wire_shape s;
 		char name[8];
 	} s = { { .r = { sizeof(s), WIRE_SHAPE }, .name_size = 8 }, "" };
-	struct record *r = NULL;
+	const struct record *r;
 
 	memset(s.name, 'x', 8);
 	begin(rig, 0);
@@ -443,7 +446,7 @@ static void refused_and_failed(void **state)
 {
 	struct rig *rig = *state;
 	struct wire_message m = { .type = WIRE_REFUSED };
-	struct record *r = NULL;
+	const struct record *r;
 
 	memset(m.text, 'a', sizeof(m.text)); /* without an end */
 	assert_int_equal(peer_say(&rig->peer, &m), 0);
@@ -456,7 +459,7 @@ static void stop_is_passed_on(void **state)
 {
 	struct rig *rig = *state;
 	struct wire_message m;
-	struct record *r = NULL;
+	const struct record *r;
 
 	begin(rig, 0);
 	sidecar_stop(rig->client, "somebody else");
