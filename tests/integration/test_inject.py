@@ -46,22 +46,39 @@ def test_beside_signals_dlopen_and_children():
         unharmed(t)
 
 
+def traced_once(t):
+    """Until a thread is traced; its moment is short, so look without pause."""
+    files = [open(f"/proc/{t.pid}/task/{task}/status", "rb", buffering=0)
+             for task in os.listdir(f"/proc/{t.pid}/task")]
+    try:
+        while all(b"TracerPid:\t0\n" in os.pread(f.fileno(), 400, 0) for f in files):
+            pass
+    finally:
+        for f in files:
+            f.close()
+
+
 def kill_at_random(t, rounds):
-    done = 0
+    """Kills injectors: every other one when it has just got hold of a thread, or a bit later."""
     for i in range(rounds):
         injector = start_inject(t.pid, f"lib{i}.so", times=100)
         injector.stdout.readline()  # from here on it injects all the time
-        time.sleep(random.uniform(0, 0.02))
+        if i % 2:
+            time.sleep(random.uniform(0, 0.02))
+        else:
+            traced_once(t)
+            end = time.monotonic() + random.uniform(0, 0.001)
+            while time.monotonic() < end:
+                pass
         injector.kill()
-        done += injector.communicate()[0].count("err=0")
+        injector.communicate()
         assert os.path.exists(f"/proc/{t.pid}"), f"died after {i} rounds"
-    return done
 
 
 def test_gbpf_killed_in_the_middle():
     with target("regs", "poll", "epoll", "deep") as t:
         masks = t.threads("SigBlk")
-        kill_at_random(t, 25)
+        kill_at_random(t, 14)
         wait_until(lambda: t.threads("SigBlk") == masks)
         assert set(t.threads("TracerPid")) == {"0"}
         assert inject(t.pid, name="after.so").err == 0
