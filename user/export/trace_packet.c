@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define FLUSH_AT (128 * 1024)
-#define ROOM 32 /* more than any single field but text takes */
 #define CLEARED PERFETTO__PROTOS__TRACE_PACKET__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED
 #define NEEDS PERFETTO__PROTOS__TRACE_PACKET__SEQUENCE_FLAGS__SEQ_NEEDS_INCREMENTAL_STATE
 
@@ -134,14 +133,11 @@ int packets_flush(struct packets *p)
 	return p->err;
 }
 
-/* Room for more bytes; where there is none, what is put goes nowhere. */
-static bool room(struct packets *p, size_t more)
+bool packet_grow(struct packets *p, size_t more)
 {
 	size_t want = p->cap * 2;
 	unsigned char *moved;
 
-	if (p->cap - p->size >= more)
-		return true;
 	if (want < p->size + more)
 		want = p->size + more;
 	moved = p->err ? NULL : realloc(p->bytes, want);
@@ -155,39 +151,11 @@ static bool room(struct packets *p, size_t more)
 	return true;
 }
 
-static inline void put_varint(struct packets *p, uint64_t v)
-{
-	unsigned char *at = p->bytes + p->size;
-
-	while (v > 127) {
-		*at++ = (unsigned char)(v | 128);
-		v >>= 7;
-	}
-	*at++ = (unsigned char)v;
-	p->size = (size_t)(at - p->bytes);
-}
-
-static inline void put_tag(struct packets *p, enum packet_field field)
-{
-	const struct packet_tag *t = &p->tags[field];
-
-	memcpy(p->bytes + p->size, t->bytes, sizeof(t->bytes));
-	p->size += t->size;
-}
-
-void packet_uint(struct packets *p, enum packet_field field, uint64_t v)
-{
-	if (!room(p, ROOM))
-		return;
-	put_tag(p, field);
-	put_varint(p, v);
-}
-
 void packet_fixed64(struct packets *p, enum packet_field field, uint64_t v)
 {
-	if (!room(p, ROOM))
+	if (!packet_room(p, PACKET_ROOM))
 		return;
-	put_tag(p, field);
+	packet_tag(p, field);
 	for (int i = 0; i < 8; i++, v >>= 8)
 		p->bytes[p->size++] = (unsigned char)v;
 }
@@ -204,21 +172,12 @@ void packet_text(struct packets *p, enum packet_field field, const char *v)
 {
 	size_t len = strlen(v);
 
-	if (!room(p, len + ROOM))
+	if (!packet_room(p, len + PACKET_ROOM))
 		return;
-	put_tag(p, field);
-	put_varint(p, len);
+	packet_tag(p, field);
+	packet_varint(p, len);
 	memcpy(p->bytes + p->size, v, len);
 	p->size += len;
-}
-
-/* The length's one byte is kept free; more are made room for where it takes more. */
-size_t packet_nest(struct packets *p, enum packet_field field)
-{
-	if (!room(p, ROOM))
-		return p->size;
-	put_tag(p, field);
-	return p->size++;
 }
 
 void packet_unnest(struct packets *p, size_t at)
@@ -226,7 +185,7 @@ void packet_unnest(struct packets *p, size_t at)
 	size_t len = p->size - at - 1, more = 0, v;
 	unsigned char *to;
 
-	if (p->err || !room(p, ROOM))
+	if (p->err || !packet_room(p, PACKET_ROOM))
 		return;
 	to = p->bytes + at;
 	for (v = len; v > 127; v >>= 7)
@@ -239,6 +198,10 @@ void packet_unnest(struct packets *p, size_t at)
 	*to = (unsigned char)v;
 }
 
+/*
+ * What differs from packet to packet stands first and together, what is the same last:
+ * compressed, a file becomes a little smaller.
+ */
 struct packet_open packet_begin(struct packets *p, int64_t ts, enum packet_field event)
 {
 	uint64_t at = ts > 0 ? (uint64_t)ts : 0;
@@ -249,8 +212,6 @@ struct packet_open packet_begin(struct packets *p, int64_t ts, enum packet_field
 	open.packet = packet_nest(p, PACKET);
 	packet_uint(p, PACKET_TIMESTAMP, at > p->last ? at - p->last : 0);
 	p->last = at > p->last ? at : p->last;
-	packet_uint(p, PACKET_SEQUENCE, p->sequence);
-	packet_uint(p, PACKET_FLAGS, NEEDS);
 	open.event = packet_nest(p, event);
 	return open;
 }
@@ -258,6 +219,8 @@ struct packet_open packet_begin(struct packets *p, int64_t ts, enum packet_field
 void packet_end(struct packets *p, struct packet_open open)
 {
 	packet_unnest(p, open.event);
+	packet_uint(p, PACKET_SEQUENCE, p->sequence);
+	packet_uint(p, PACKET_FLAGS, NEEDS);
 	packet_unnest(p, open.packet);
 	p->written++;
 }
@@ -274,10 +237,10 @@ void packets_add(struct packets *p, Perfetto__Protos__TracePacket *packet)
 	if (p->size > FLUSH_AT)
 		packets_flush(p);
 	size = protobuf_c_message_get_packed_size(&packet->base);
-	if (!room(p, size + ROOM))
+	if (!packet_room(p, size + PACKET_ROOM))
 		return;
-	put_tag(p, PACKET);
-	put_varint(p, size);
+	packet_tag(p, PACKET);
+	packet_varint(p, size);
 	p->size += protobuf_c_message_pack(&packet->base, p->bytes + p->size);
 	p->written++;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Packets of a Perfetto trace. Descriptions of tracks and the like are packed by
- * protobuf-c; the millions of events are put together here, in a sixth of the time, with
+ * protobuf-c; the millions of events are put together here, in a quarter of the time, with
  * field numbers out of the same perfetto.proto. Internal to export/.
  *
  * Each thread, stream and counter is a sequence of its own: its times are differences to
@@ -12,6 +12,8 @@
 
 #include "export/trace.h"
 #include "perfetto.pb-c.h"
+
+#include <string.h>
 
 #define CLOCK_ID_DELTA 64 /* of a sequence: the first number that is not one of all */
 
@@ -125,6 +127,13 @@ struct packet_args {
 	size_t count;
 	struct packet_arg list[PACKET_ARGS];
 };
+static inline void packet_args_init(struct packet_args *a, struct packets *p,
+				    enum intern_space space)
+{
+	a->p = p; /* and nothing of the list: it is large, and there are millions of these */
+	a->space = space;
+	a->count = 0;
+}
 void packet_arg_uint(struct packet_args *a, enum export_field_id field, uint64_t v);
 void packet_arg_int(struct packet_args *a, enum export_field_id field, int64_t v);
 void packet_arg_double(struct packet_args *a, enum export_field_id field, double v);
@@ -138,11 +147,55 @@ void packet_arg_dim(struct packet_args *a, enum export_field_id field, const uin
 struct packet_open {
 	size_t packet, event; /* where their lengths go */
 };
+#define PACKET_ROOM 32 /* bytes: more than any field but text takes */
+bool packet_grow(struct packets *p, size_t more);
+
+/* Room for more bytes; where there is none, what is put goes nowhere. */
+static inline bool packet_room(struct packets *p, size_t more)
+{
+	return p->cap - p->size >= more || packet_grow(p, more);
+}
+
+static inline void packet_tag(struct packets *p, enum packet_field field)
+{
+	const struct packet_tag *t = &p->tags[field];
+
+	memcpy(p->bytes + p->size, t->bytes, sizeof(t->bytes));
+	p->size += t->size;
+}
+
+static inline void packet_varint(struct packets *p, uint64_t v)
+{
+	unsigned char *at = p->bytes + p->size;
+
+	while (v > 127) {
+		*at++ = (unsigned char)(v | 128);
+		v >>= 7;
+	}
+	*at++ = (unsigned char)v;
+	p->size = (size_t)(at - p->bytes);
+}
+
+static inline void packet_uint(struct packets *p, enum packet_field field, uint64_t v)
+{
+	if (!packet_room(p, PACKET_ROOM))
+		return;
+	packet_tag(p, field);
+	packet_varint(p, v);
+}
+
+/* The length's one byte is kept free; more are made room for where it takes more. */
+static inline size_t packet_nest(struct packets *p, enum packet_field field)
+{
+	if (!packet_room(p, PACKET_ROOM))
+		return p->size;
+	packet_tag(p, field);
+	return p->size++;
+}
+
 struct packet_open packet_begin(struct packets *p, int64_t ts, enum packet_field event);
 void packet_end(struct packets *p, struct packet_open open);
-size_t packet_nest(struct packets *p, enum packet_field field); /* to be given to …_unnest */
-void packet_unnest(struct packets *p, size_t at);
-void packet_uint(struct packets *p, enum packet_field field, uint64_t v);
+void packet_unnest(struct packets *p, size_t at); /* at: what packet_nest() gave */
 void packet_fixed64(struct packets *p, enum packet_field field, uint64_t v);
 void packet_double(struct packets *p, enum packet_field field, double v);
 void packet_text(struct packets *p, enum packet_field field, const char *v);

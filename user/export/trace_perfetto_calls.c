@@ -146,12 +146,13 @@ static void put_call(struct thread *t, uint32_t index, enum export_end how, int 
 	const struct call *c = &f->s->calls[index];
 	const struct session_api *api = &f->s->apis[c->api];
 	struct packets *p = &f->packets;
-	struct packet_args args = {.p = p, .space = INTERN_NOTE};
+	struct packet_args args;
 	bool slice = (how == EXPORT_END_KNOWN || how == EXPORT_END_OPEN) && row < EXPORT_LANES;
 	uint64_t track = row_track(t, row < EXPORT_LANES ? row : 0);
 	uint64_t name = packets_intern(p, INTERN_EVENT, c->api), category, wait = 0;
 	struct packet_open open;
 
+	packet_args_init(&args, p, INTERN_NOTE);
 	category = packets_intern(p, INTERN_CATEGORY, api->kind < 16 ? api->kind : API_OTHER);
 	if (api->sorts & API_IS_WAIT)
 		wait = packets_intern(p, INTERN_CATEGORY, CATEGORY_WAIT);
@@ -159,6 +160,7 @@ static void put_call(struct thread *t, uint32_t index, enum export_end how, int 
 	if (row == EXPORT_LANES)
 		packet_arg_int(&args, FIELD_DURATION, call_duration(c));
 	open = packet_begin(p, c->begin, PACKET_TRACK_EVENT);
+	put_arrows(t, index);
 	packet_uint(p, EVENT_TYPE, slice ? BEGIN : INSTANT);
 	packet_uint(p, EVENT_CATEGORY, category);
 	if (wait)
@@ -166,7 +168,6 @@ static void put_call(struct thread *t, uint32_t index, enum export_end how, int 
 	packet_uint(p, EVENT_NAME, name);
 	if (track)
 		packet_uint(p, EVENT_TRACK, track);
-	put_arrows(t, index);
 	packet_notes(p, &args);
 	packet_end(p, open);
 }
@@ -177,10 +178,11 @@ static void put_event_of(struct thread *t, const struct call *c, int64_t ts, enu
 	struct perfetto *f = t->f;
 	uint32_t process = f->s->threads[t->index].process;
 	bool error = kind == TRACK_ERRORS;
-	struct packet_args args = {.p = &f->packets, .space = INTERN_NOTE};
+	struct packet_args args;
 	char name[256];
 	uint64_t track;
 
+	packet_args_init(&args, &f->packets, INTERN_NOTE);
 	track = perfetto_track(f, &(struct perfetto_track){
 		kind, process, track_id(TRACK_PROCESS, process), error ? "errors" : "cold starts",
 		error ? "Calls that returned an error" : "First calls, by evidence", NULL, -20});

@@ -128,8 +128,9 @@ static int put_losses(struct perfetto *f)
 	qsort(sorted, s->losses_count, sizeof(*sorted), by_ts);
 	for (size_t i = 0; i < s->losses_count; i++) {
 		const struct record_loss *l = &sorted[i];
-		struct packet_args args = {.p = &f->packets, .space = INTERN_NOTE};
+		struct packet_args args;
 
+		packet_args_init(&args, &f->packets, INTERN_NOTE);
 		if (!l->count || !export_wants(f->o, l->ts, l->ts))
 			continue;
 		if (!begun)
@@ -149,9 +150,10 @@ static int put_losses(struct perfetto *f)
 
 static void put_sidecar_event(struct perfetto *f, const struct record_sidecar *e)
 {
-	struct packet_args args = {.p = &f->packets, .space = INTERN_NOTE};
+	struct packet_args args;
 	char text[512];
 
+	packet_args_init(&args, &f->packets, INTERN_NOTE);
 	if (e->count)
 		packet_arg_uint(&args, FIELD_COUNT, e->count);
 	if (export_text(e->text, text, sizeof(text)))

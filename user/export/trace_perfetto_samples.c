@@ -69,8 +69,9 @@ static void put_xids(struct perfetto *f, uint32_t gpu)
 	packets_sequence(&f->packets, 0, f->begin);
 	for (uint32_t i = 0; i < g->samples; i++) {
 		const struct record_gpu_sample *v = &f->s->gpu_samples[g->first_sample + i];
-		struct packet_args args = {.p = &f->packets, .space = INTERN_NOTE};
+		struct packet_args args;
 
+		packet_args_init(&args, &f->packets, INTERN_NOTE);
 		if (!(v->has & GPU_HAS_XID) || v->xid_count <= seen)
 			continue;
 		packet_arg_uint(&args, FIELD_RESULT, v->xid_last);

@@ -175,15 +175,14 @@ static uint64_t kernel_intern(struct stream *st, const struct work *w)
 {
 	struct packets *p = &st->f->packets;
 	const struct session_kernel *k = &st->f->s->kernels[w->kernel];
-	struct packet_args args = {.p = p, .space = INTERN_ARG};
+	struct packet_args args;
 	Perfetto__Protos__InternedComputeKernel about =
 		PERFETTO__PROTOS__INTERNED_COMPUTE_KERNEL__INIT;
 	Perfetto__Protos__GpuRenderStageEvent__ExtraComputeArg list[PACKET_ARGS],
 		*pointers[PACKET_ARGS];
 	char mangled[2048], demangled[4096], limiter[128];
 
-	if (packets_knows(p, INTERN_KERNEL, w->shape))
-		return (uint64_t)w->shape + 1;
+	packet_args_init(&args, p, INTERN_ARG);
 	args_of_stream(st, &args);
 	args_of_shape(st, &args, w->shape, limiter, sizeof(limiter));
 	for (size_t i = 0; i < args.count; i++) {
@@ -273,11 +272,11 @@ static void put_launch(struct stream *st, const struct work *w, const struct pac
 	if (!args->count && !has_shape(w))
 		return;
 	at = packet_nest(p, STAGE_LAUNCH);
+	packet_launch_args(p, args);
 	if (has_shape(w)) {
 		packet_dim(p, LAUNCH_GRID, st->f->s->shapes[w->shape].grid);
 		packet_dim(p, LAUNCH_BLOCK, st->f->s->shapes[w->shape].block);
 	}
-	packet_launch_args(p, args);
 	packet_unnest(p, at);
 }
 
@@ -285,18 +284,22 @@ static void put_stage(struct stream *st, uint32_t index, const struct work_times
 {
 	struct packets *p = &st->f->packets;
 	const struct work *w = &st->f->s->works[index];
-	struct packet_args args = {.p = p, .space = INTERN_ARG};
+	struct packet_args args;
 	uint64_t name = work_name(st, w), kernel = 0;
 	struct packet_open open;
 
-	if (has_shape(w))
+	packet_args_init(&args, p, INTERN_ARG);
+	if (has_shape(w) && packets_knows(p, INTERN_KERNEL, w->shape))
+		kernel = (uint64_t)w->shape + 1;
+	else if (has_shape(w))
 		kernel = kernel_intern(st, w);
 	else
 		args_of_stream(st, &args);
 	args_of_work(&args, w, times);
 	open = packet_begin(p, w->begin, PACKET_STAGE);
-	packet_uint(p, STAGE_EVENT, (uint64_t)index + 1);
 	packet_uint(p, STAGE_DURATION, w->end > w->begin ? (uint64_t)(w->end - w->begin) : 0);
+	packet_uint(p, STAGE_EVENT, (uint64_t)index + 1);
+	put_launch(st, w, &args);
 	packet_uint(p, STAGE_CONTEXT, st->about->context);
 	packet_uint(p, STAGE_GPU, st->f->gpus[st->gpu].number);
 	packet_uint(p, STAGE_QUEUE, QUEUE_BASE + st->index);
@@ -304,7 +307,6 @@ static void put_stage(struct stream *st, uint32_t index, const struct work_times
 	if (kernel)
 		packet_uint(p, STAGE_KERNEL, kernel);
 	packet_uint(p, STAGE_NAME, name);
-	put_launch(st, w, &args);
 	packet_end(p, open);
 }
 
@@ -355,13 +357,14 @@ static int put_plain(struct stream *st, uint32_t index, const struct work_times 
 {
 	struct packets *p = &st->f->packets;
 	const struct work *w = &st->f->s->works[index];
-	struct packet_args args = {.p = p, .space = INTERN_NOTE};
+	struct packet_args args;
 	uint64_t name = work_name(st, w), category, track;
 	struct packet_open open;
 	char limiter[128];
 	bool slice;
 	int row;
 
+	packet_args_init(&args, p, INTERN_NOTE);
 	close_until(st, w->begin);
 	row = export_lanes_add(st->lanes, w->begin, w->end, index);
 	if (row < 0)
@@ -373,13 +376,13 @@ static int put_plain(struct stream *st, uint32_t index, const struct work_times 
 	if (!slice)
 		packet_arg_int(&args, FIELD_DURATION, w->end - w->begin);
 	open = packet_begin(p, w->begin, PACKET_TRACK_EVENT);
+	if (export_cause(st->f->s, st->f->o, index) != CALL_NONE)
+		packet_fixed64(p, EVENT_FLOW_END, (uint64_t)index + 1);
 	packet_uint(p, EVENT_TYPE, slice ? BEGIN : INSTANT);
 	packet_uint(p, EVENT_CATEGORY, category);
 	packet_uint(p, EVENT_NAME, name);
 	if (track)
 		packet_uint(p, EVENT_TRACK, track);
-	if (export_cause(st->f->s, st->f->o, index) != CALL_NONE)
-		packet_fixed64(p, EVENT_FLOW_END, (uint64_t)index + 1);
 	packet_notes(p, &args);
 	packet_end(p, open);
 	return 0;
