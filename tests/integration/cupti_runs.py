@@ -16,7 +16,8 @@ import truth as truthfile  # noqa: E402
 
 # directory, library, version number
 VERSIONS = [("lib", "libcupti.so.13", 130001), ("lib-cupti128", "libcupti.so.12", 26),
-            ("lib-cupti12", "libcupti.so.12", 22), ("lib-cupti11", "libcupti.so.11.8", 18)]
+            ("lib-cupti12", "libcupti.so.12", 22), ("lib-cupti11", "libcupti.so.11.8", 18),
+            ("lib-cupti133", "libcupti.so.13", 130301)]
 LAUNCHES = {"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchKernel_ptsz", "cuLaunchKernelEx_ptsz",
             "cuLaunchCooperativeKernel", "cuGraphLaunch"}
 CBIDS = {int(number): name for name, number in
@@ -80,7 +81,7 @@ def run(build, tmp_path):
              *map(str, options)], env={**os.environ, **more, **env}, capture_output=True, text=True,
             timeout=120, check=False)
         assert done.returncode == status, done
-        lines = out.read_text().splitlines() if out.exists() else []
+        lines = out.read_text().split("\n")[:-1] if out.exists() else []
         return Run(done, truthfile.load(path), [json.loads(line) for line in lines])
 
     return go
@@ -100,6 +101,8 @@ def check_record(record, work):
     assert record["async"] == work.is_async
     if work.kind == "copy":
         assert (record["copy"], record["from"]) == (work.copy, work.source)
+        assert (work.copy == 10) == ("devices" in record)
+        assert record.get("devices", [0, 0]) == [work.source_device, work.target_device]
     else:
         assert record["value"] == work.value
 

@@ -4,6 +4,7 @@ import collections
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import cupti_runs
@@ -19,7 +20,8 @@ run = cupti_runs.run
     ("graph", ["--threads", 2]), ("streams", ["--threads", 4, "--iterations", 4]),
     ("names", []), ("unload", ["--iterations", 4]), ("nccl", []), ("pageable", []),
     ("train", ["--per-thread"]), ("train", ["--api", "runtime"]), ("mix", ["--threads", 2]),
-    ("streams", ["--devices", 3, "--threads", 3])])
+    ("streams", ["--devices", 3, "--threads", 3]), ("peer", ["--devices", 3, "--threads", 3]),
+    ("peer", [])])
 def test_every_record_is_true(run, pattern, options):
     done = run("--pattern", pattern, *options)
     assert done.said("version") == [130001]
@@ -63,6 +65,15 @@ def test_small_buffers_are_asked_for_by_those_who_call(run):
     assert max(r["complete"] for r in completes) <= 4096
     done = run("--pattern", "train", client="system,records=3")
     check_all(done)
+
+
+def test_what_asking_for_buffers_took(run):
+    done = run("--pattern", "train", "--iterations", 5, client="system,buffer=2048")
+    took = [r for r in done.lines if r.get("kind") == "overhead"]
+    requests = [r for r in done.lines if "request" in r and r["thread"] == done.truth.pid]
+    assert len(took) > 5 and {r["what"] for r in took} == {7 << 16}
+    assert {r["thread"] for r in took} == {done.truth.pid} and len(took) <= len(requests)
+    assert all(0 < r["end"] - r["start"] for r in took)
 
 
 def test_order_is_each_streams_only(run):
@@ -191,6 +202,12 @@ def test_finalize_ends_all(run):
     check_all(done)
 
 
+@pytest.mark.parametrize("version, status", [("12.4", -signal.SIGABRT), ("12.6", 0)])
+def test_finalize_and_graphs_before_12_6(run, version, status):
+    run("--pattern", "graph", client="finalize", SIMCUPTI_VERSION=version, status=status)
+    run("--pattern", "train", client="finalize", SIMCUPTI_VERSION=version)
+
+
 def test_a_subscriber_is_called_at_entry_and_exit(run):
     done = run("--pattern", "errors", client="system,subscribe,callbacks")
     # all but cuInit, in which the client was loaded
@@ -236,7 +253,7 @@ def test_a_reset_of_the_device(run):
 def newest(folders, record):
     """The number of the newest form of a record that the headers of a version have."""
     (path,) = [p for f in folders for p in pathlib.Path(f).glob("cupti_activity.h")]
-    return max(map(int, re.findall(rf"CUpti_Activity{record}(\d+);", path.read_text())))
+    return max(map(int, [1, *re.findall(rf"}} CUpti_Activity{record}(\d+);", path.read_text())]))
 
 
 # directories with the headers of CUPTI and CUDA, colons between, versions apart by semicolons
@@ -251,4 +268,5 @@ if HEADERS:
                         *(f"-I{folder}" for folder in folders), f"-I{ROOT}/tests/sim",
                         f"-DKERNEL_N={newest(folders, 'Kernel')}",
                         f"-DMEMCPY_N={newest(folders, 'Memcpy')}",
+                        f"-DOVERHEAD_N={newest(folders, 'Overhead')}",
                         ROOT / "tests/sim/cupti_layout.c"], check=True)

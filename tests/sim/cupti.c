@@ -3,10 +3,12 @@
 #include "cupti.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CALLER __builtin_return_address(0)
 #define ATTRIBUTES 16
+#define CUPTI_CLIENTS 130300 /* has an object for each client */
 
 struct cupti cupti = { .lock = PTHREAD_MUTEX_INITIALIZER, .drain = PTHREAD_MUTEX_INITIALIZER };
 
@@ -42,6 +44,16 @@ static void forget_subscriber(void)
 	atomic_store(&cupti.callbacks_on, 0);
 }
 
+/* lock is held. */
+static void set_pair(cupti_request_fn request, cupti_complete_fn complete)
+{
+	struct cupti_pair pair = { request, complete };
+
+	if (cupti.set.version >= CUPTI_CLIENTS && !cupti.client)
+		cupti.client = calloc(1, sizeof(*cupti.client));
+	*(cupti.client ? &cupti.client->pair : &cupti.pair) = pair;
+}
+
 /* A child has none of the parent's threads: nothing listens there. */
 static void forget_in_child(void)
 {
@@ -54,8 +66,7 @@ static void forget_in_child(void)
 		hooks(NULL);
 	cupti.driver = NULL;
 	cupti.worker = false;
-	cupti.request = NULL;
-	cupti.complete = NULL;
+	set_pair(NULL, NULL);
 	memset((void *)cupti.on, 0, sizeof(cupti.on));
 	memset((void *)cupti.api, 0, sizeof(cupti.api));
 	forget_subscriber();
@@ -133,8 +144,7 @@ static int register_callbacks(cupti_request_fn request, cupti_complete_fn comple
 		return CUPTI_INVALID_PARAMETER;
 	pthread_mutex_lock(&cupti.lock);
 	cupti_guard_register(complete, caller);
-	cupti.request = request;
-	cupti.complete = complete;
+	set_pair(request, complete);
 	pthread_mutex_unlock(&cupti.lock);
 	return CUPTI_OK;
 }
@@ -152,7 +162,7 @@ static int register_timestamp(cupti_timestamp_fn fn, const void *caller)
 
 static int flush(bool forced)
 {
-	if (!cupti.complete)
+	if (!cupti_pair().complete)
 		return CUPTI_INVALID_OPERATION;
 	cupti_deliver(true, forced);
 	return CUPTI_OK;
@@ -218,8 +228,7 @@ static int finalize(const void *caller)
 	pthread_mutex_lock(&cupti.lock);
 	cupti_guard_finalize(caller);
 	cupti.driver = NULL;
-	cupti.request = NULL;
-	cupti.complete = NULL;
+	set_pair(NULL, NULL);
 	forget_subscriber();
 	cupti.timestamp = NULL;
 	cupti.timestamp_set = 0;
@@ -258,6 +267,22 @@ static int dropped(size_t *count)
 	*count = cupti.dropped;
 	cupti.dropped = 0;
 	pthread_mutex_unlock(&cupti.lock);
+	return CUPTI_OK;
+}
+
+/* Those of all clients; how many there are is told even where there is no room for them. */
+static int enabled_kinds(uint32_t *kinds, const uint32_t *room, uint32_t *count)
+{
+	if (!count || (kinds && !room))
+		return CUPTI_INVALID_PARAMETER;
+	*count = 0;
+	for (uint32_t i = 0; i < CUPTI_KINDS; i++) {
+		if (!atomic_load(&cupti.on[i]))
+			continue;
+		if (kinds && *count < *room / sizeof(*kinds))
+			kinds[*count] = i;
+		(*count)++;
+	}
 	return CUPTI_OK;
 }
 
@@ -329,6 +354,11 @@ API(cuptiActivityGetAttribute, (uint32_t which, size_t *size, size_t *value), wh
     attribute(which, size, value, false))
 API(cuptiSetThreadIdType, (int type), type, thread_type(type))
 API(cuptiGetThreadIdType, (int *type), 0, told((uint32_t *)type, (uint32_t)cupti.thread_type))
+API(cuptiActivityGetEnabledKinds,
+    (void *handle, uint32_t *kinds, uint32_t *room, uint32_t *count), 0,
+    enabled_kinds(kinds, room, count))
+API(cuptiIsTracingSessionRunning, (uint8_t *running), 0,
+    running ? (*running = atomic_load(&cupti.enabled) != 0, CUPTI_OK) : CUPTI_INVALID_PARAMETER)
 API(cuptiGetContextId, (CTX, uint32_t *id), 0,
     cupti.driver ? told(id, cupti.driver->context_id(ctx)) : CUPTI_NOT_INITIALIZED)
 API(cuptiGetDeviceId, (CTX, uint32_t *id), 0,

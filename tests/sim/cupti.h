@@ -22,7 +22,7 @@ enum cupti_graph_ids { GRAPH_IDS_TRUE, GRAPH_IDS_STALE, GRAPH_IDS_SHIFTED };
 /* Read once from the environment, see README.md. */
 struct cupti_settings {
 	uint32_t version; /* as cuptiGetVersion tells it */
-	size_t kernel_size, copy_size;
+	size_t kernel_size, copy_size, overhead_size;
 	enum cupti_graph_ids graph_ids; /* of sessions after the first */
 	uint32_t first_correlation;
 	unsigned drop, start0, end0, negative; /* of the device's records every Nth, 0: none */
@@ -55,6 +55,17 @@ struct cupti_name {
 	char *text;
 };
 
+struct cupti_pair {
+	cupti_request_fn request;
+	cupti_complete_fn complete;
+};
+
+/* 13.3 has one object a client; its callbacks are where they are in the real one's. */
+struct cupti_client {
+	uint64_t own[14];
+	struct cupti_pair pair;
+};
+
 /* The correlation ids of a graph's launches. */
 struct cupti_graph {
 	uint64_t exec;
@@ -71,8 +82,8 @@ struct cupti {
 	bool inited, worker, stopping;
 	pthread_t thread;
 	const struct sim_driver *driver;
-	cupti_request_fn request;
-	cupti_complete_fn complete;
+	struct cupti_pair pair;
+	struct cupti_client *client; /* where 13.3 has it instead */
 	cupti_timestamp_fn timestamp;
 	int64_t timestamp_offset; /* of that clock from CLOCK_MONOTONIC, ns */
 	unsigned timestamp_set;
@@ -88,6 +99,7 @@ struct cupti {
 	void *callback_user;
 	atomic_bool callbacks[CUPTI_CBIDS];
 	atomic_uint callbacks_on;
+	bool any_graph; /* was launched */
 	struct cupti_list pending;
 	uint64_t dropped, device_records;
 	atomic_uint correlation; /* the next call's */
@@ -103,6 +115,11 @@ struct cupti {
 };
 
 extern struct cupti cupti;
+
+static inline struct cupti_pair cupti_pair(void)
+{
+	return cupti.client ? cupti.client->pair : cupti.pair;
+}
 
 /* cupti_settings.c */
 void cupti_settings_read(struct cupti_settings *s);

@@ -30,6 +30,8 @@ enum cupti_kind {
 	CUPTI_DRIVER = 4,
 	CUPTI_RUNTIME = 5,
 	CUPTI_CONCURRENT_KERNEL = 10,
+	CUPTI_OVERHEAD = 17,
+	CUPTI_MEMCPY_PEER = 22,
 	CUPTI_KINDS = 64, /* more than there are */
 };
 
@@ -61,7 +63,7 @@ struct cupti_callback_data {
 
 #define CUPTI_RECORD __attribute__((packed, aligned(8)))
 
-/* CUpti_ActivityKernel8 (200 bytes), 9 (208), 10 (216) and 11 (224). */
+/* CUpti_ActivityKernel8 (200 bytes), 9 (208), 10 (216), 11 (224) and 12 (232). */
 struct cupti_kernel {
 	uint32_t kind;
 	uint8_t cache, shared_config;
@@ -90,6 +92,7 @@ struct cupti_kernel {
 	uint8_t device_launched, pad3[7];	   /* from 10 on */
 	int32_t priority;			   /* from 11 on */
 	uint32_t pad4;
+	uint32_t execution_model, pad5;		   /* from 12 on */
 } CUPTI_RECORD;
 
 /* CUpti_ActivityMemcpy5 (88 bytes) and 6 (96). */
@@ -105,6 +108,31 @@ struct cupti_copy {
 	uint8_t device_launched, pad2[3]; /* in 5: padding */
 	uint64_t count;			  /* from 6 on */
 } CUPTI_RECORD;
+
+/* CUpti_ActivityMemcpyPtoP4. */
+struct cupti_peer {
+	uint32_t kind;
+	uint8_t copy, from, to, flags;
+	uint64_t bytes, start, end;
+	uint32_t device, context, stream;
+	uint32_t from_device, from_context, to_device, to_context;
+	uint32_t correlation;
+	void *reserved;
+	uint64_t graph_node;
+	uint32_t graph, channel, channel_type;
+} CUPTI_RECORD;
+
+/* CUpti_ActivityOverhead (40 bytes) and 3 (56). */
+struct cupti_overhead {
+	uint32_t kind, overhead;
+	uint32_t object; /* what the ids are of */
+	uint32_t process, thread, pad;
+	uint64_t start, end;
+	uint32_t correlation, reserved; /* from 2 on */
+	void *data;			/* from 3 on */
+} CUPTI_RECORD;
+
+enum { CUPTI_OVERHEAD_REQUEST = 7 << 16, CUPTI_OBJECT_THREAD = 2 };
 
 /* CUpti_ActivityMemset4. */
 struct cupti_set {
@@ -128,8 +156,10 @@ struct cupti_api {
 	int32_t ret;
 } CUPTI_RECORD;
 
-_Static_assert(sizeof(struct cupti_kernel) == 224, "CUpti_ActivityKernel11");
+_Static_assert(sizeof(struct cupti_kernel) == 232, "CUpti_ActivityKernel12");
 _Static_assert(sizeof(struct cupti_copy) == 96, "CUpti_ActivityMemcpy6");
+_Static_assert(sizeof(struct cupti_peer) == 96, "CUpti_ActivityMemcpyPtoP4");
+_Static_assert(sizeof(struct cupti_overhead) == 56, "CUpti_ActivityOverhead3");
 _Static_assert(sizeof(struct cupti_set) == 88, "CUpti_ActivityMemset4");
 _Static_assert(sizeof(struct cupti_api) == 40, "CUpti_ActivityAPI");
 

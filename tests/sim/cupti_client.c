@@ -63,7 +63,8 @@ static struct {
 	uint32_t version;
 } client = { .lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_MUTEX_INITIALIZER };
 
-static const uint32_t kinds[] = { CUPTI_CONCURRENT_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET };
+static const uint32_t kinds[] = { CUPTI_CONCURRENT_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET,
+				  CUPTI_MEMCPY_PEER, CUPTI_OVERHEAD };
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
 
 static uint64_t now(void)
@@ -161,6 +162,25 @@ static void tell_call(const struct cupti_api *a)
 	when(a->start, a->end);
 }
 
+static void tell_peer(const struct cupti_peer *c)
+{
+	where("copy", c->device, c->context, c->stream, c->correlation, c->graph, c->graph_node);
+	fprintf(client.out,
+		"\"bytes\": %llu, \"copy\": %u, \"from\": %u, \"to\": %u, \"devices\": [%u, %u], "
+		"\"contexts\": [%u, %u], ",
+		(unsigned long long)c->bytes, c->copy, c->from, c->to, c->from_device,
+		c->to_device, c->from_context, c->to_context);
+	fprintf(client.out, "\"async\": %d, ", c->flags & CUPTI_FLAG_ASYNC);
+	when(c->start, c->end);
+}
+
+static void tell_overhead(const struct cupti_overhead *o)
+{
+	fprintf(client.out, "{\"kind\": \"overhead\", \"what\": %u, \"thread\": %u, ",
+		o->overhead, o->thread);
+	when(o->start, o->end);
+}
+
 static void tell(const void *record)
 {
 	switch (*(const uint32_t *)record) {
@@ -168,6 +188,8 @@ static void tell(const void *record)
 	case CUPTI_MEMCPY: tell_copy(record); break;
 	case CUPTI_MEMSET: tell_set(record); break;
 	case CUPTI_DRIVER: tell_call(record); break;
+	case CUPTI_MEMCPY_PEER: tell_peer(record); break;
+	case CUPTI_OVERHEAD: tell_overhead(record); break;
 	default: fprintf(client.out, "{\"kind\": \"unknown\"}\n");
 	}
 }

@@ -10,6 +10,8 @@
 
 #include "cupti.h"
 
+#define CUPTI_FINALIZES 24 /* 12.6 */
+
 static const char *_Atomic harm;
 
 static const void *module_of(const void *address)
@@ -63,8 +65,13 @@ void cupti_guard_enable(uint32_t kind, bool on, const void *caller)
 		atomic_store(&harm, "its records were switched off");
 }
 
+/* Before 12.6 that crashed programs with graphs. */
 void cupti_guard_finalize(const void *caller)
 {
+	if (cupti.set.version < CUPTI_FINALIZES && cupti.any_graph) {
+		fputs("sim: CUPTI was finalized in a program with graphs\n", stderr);
+		abort();
+	}
 	if (recording() && other(caller))
 		atomic_store(&harm, "CUPTI was finalized");
 	cupti.guard_kinds = 0;

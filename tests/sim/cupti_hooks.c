@@ -77,7 +77,7 @@ static uint32_t kind_of(const struct sim_work *w)
 	bool concurrent = atomic_load(&cupti.on[CUPTI_CONCURRENT_KERNEL]);
 
 	switch (w->is.kind) {
-	case TRUTH_COPY: return CUPTI_MEMCPY;
+	case TRUTH_COPY: return w->is.copy == COPY_PEER ? CUPTI_MEMCPY_PEER : CUPTI_MEMCPY;
 	case TRUTH_SET: return CUPTI_MEMSET;
 	default: return concurrent ? CUPTI_CONCURRENT_KERNEL : CUPTI_KERNEL;
 	}
@@ -92,6 +92,7 @@ static void work(const struct sim_work *w)
 		return;
 	*p = (struct cupti_pending){ .work = *w, .correlation = w->is.correlation, .kind = kind };
 	pthread_mutex_lock(&cupti.lock);
+	cupti.any_graph |= w->graph_exec != 0;
 	if (w->graph_exec)
 		p->correlation = graph_id(w);
 	cupti_pending_add(&cupti.pending, p);

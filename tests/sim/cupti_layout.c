@@ -23,6 +23,12 @@ typedef PASTE(CUpti_ActivityKernel, KERNEL_N) real_kernel;
 typedef PASTE(CUpti_ActivityMemcpy, MEMCPY_N) real_copy;
 typedef CUpti_ActivityMemset4 real_set;
 typedef CUpti_ActivityAPI real_api;
+typedef CUpti_ActivityMemcpyPtoP4 real_peer;
+#if OVERHEAD_N >= 2
+typedef PASTE(CUpti_ActivityOverhead, OVERHEAD_N) real_overhead;
+#else
+typedef CUpti_ActivityOverhead real_overhead;
+#endif
 typedef CUpti_CallbackData real_callback_data;
 
 #define AT(kind, ours, theirs)                                                                     \
@@ -35,6 +41,9 @@ _Static_assert(sizeof(real_kernel) == 200 + 8 * (KERNEL_N - 8), "size of a kerne
 _Static_assert(sizeof(real_copy) == 88 + 8 * (MEMCPY_N - 5), "size of a copy's record");
 _Static_assert(sizeof(real_set) == sizeof(struct cupti_set), "size of a set's record");
 _Static_assert(sizeof(real_api) == sizeof(struct cupti_api), "size of a call's record");
+
+_Static_assert(sizeof(real_peer) == sizeof(struct cupti_peer), "size of a copy between devices");
+_Static_assert(sizeof(real_overhead) == 40 + 8 * (OVERHEAD_N - 1), "size of an overhead's record");
 
 AT(kernel, kind, kind)
 AT(kernel, registers, registersPerThread)
@@ -91,6 +100,35 @@ AT(copy, channel, channelID)
 AT(copy, count, copyCount)
 #endif
 
+AT(peer, kind, kind)
+AT(peer, copy, copyKind)
+AT(peer, from, srcKind)
+AT(peer, to, dstKind)
+AT(peer, flags, flags)
+AT(peer, bytes, bytes)
+AT(peer, start, start)
+AT(peer, end, end)
+AT(peer, device, deviceId)
+AT(peer, context, contextId)
+AT(peer, stream, streamId)
+AT(peer, from_device, srcDeviceId)
+AT(peer, from_context, srcContextId)
+AT(peer, to_device, dstDeviceId)
+AT(peer, to_context, dstContextId)
+AT(peer, correlation, correlationId)
+AT(peer, graph_node, graphNodeId)
+AT(peer, graph, graphId)
+
+AT(overhead, overhead, overheadKind)
+AT(overhead, object, objectKind)
+AT(overhead, process, objectId.pt.processId)
+AT(overhead, thread, objectId.pt.threadId)
+AT(overhead, start, start)
+AT(overhead, end, end)
+#if OVERHEAD_N >= 2
+AT(overhead, correlation, correlationId)
+#endif
+
 AT(set, kind, kind)
 AT(set, value, value)
 AT(set, bytes, bytes)
@@ -133,6 +171,12 @@ SAME(CUPTI_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
 SAME(CUPTI_DOMAIN_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API)
 SAME(SIM_API_ENTER, CUPTI_API_ENTER)
 SAME(SIM_API_EXIT, CUPTI_API_EXIT)
+SAME(CUPTI_MEMCPY_PEER, CUPTI_ACTIVITY_KIND_MEMCPY2)
+SAME(CUPTI_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD)
+SAME(CUPTI_OBJECT_THREAD, CUPTI_ACTIVITY_OBJECT_THREAD)
+#if KERNEL_N >= 10
+SAME(CUPTI_OVERHEAD_REQUEST, CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST)
+#endif
 SAME(CUPTI_FLUSH_FORCED, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)
 SAME(CUPTI_THREAD_SYSTEM, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM)
 SAME(CUPTI_FLAG_ASYNC, CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC)

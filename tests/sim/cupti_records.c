@@ -13,6 +13,7 @@ union record {
 	struct cupti_kernel kernel;
 	struct cupti_copy copy;
 	struct cupti_set set;
+	struct cupti_peer peer;
 };
 
 size_t cupti_record_size(uint32_t kind)
@@ -23,6 +24,8 @@ size_t cupti_record_size(uint32_t kind)
 	case CUPTI_MEMCPY: return cupti.set.copy_size;
 	case CUPTI_MEMSET: return sizeof(struct cupti_set);
 	case CUPTI_DRIVER: return sizeof(struct cupti_api);
+	case CUPTI_MEMCPY_PEER: return sizeof(struct cupti_peer);
+	case CUPTI_OVERHEAD: return cupti.set.overhead_size;
 	default: return 0;
 	}
 }
@@ -39,11 +42,12 @@ void cupti_pending_add(struct cupti_list *l, struct cupti_pending *p)
 /* A client's buffer, or NULL. No lock but drain may be held. */
 static struct cupti_buffer *buffer_new(void)
 {
-	struct cupti_buffer *b = cupti.request ? calloc(1, sizeof(*b)) : NULL;
+	cupti_request_fn request = cupti_pair().request;
+	struct cupti_buffer *b = request ? calloc(1, sizeof(*b)) : NULL;
 
 	if (!b)
 		return NULL;
-	cupti.request(&b->at, &b->size, &b->max_records);
+	request(&b->at, &b->size, &b->max_records);
 	if (b->at && b->size)
 		return b;
 	free(b);
@@ -73,17 +77,42 @@ static void retire(struct cupti_buffer **b)
 	pthread_cond_signal(&cupti.wake);
 }
 
+static uint32_t this_thread(void)
+{
+	bool system = cupti.thread_type == CUPTI_THREAD_SYSTEM;
+
+	return system ? (uint32_t)gettid() : (uint32_t)pthread_self();
+}
+
+/* What asking for a buffer took, is the first record in it. */
+static struct cupti_buffer *buffer_timed(void)
+{
+	struct cupti_overhead r = {
+		.kind = CUPTI_OVERHEAD,
+		.overhead = CUPTI_OVERHEAD_REQUEST,
+		.object = CUPTI_OBJECT_THREAD,
+		.process = (uint32_t)getpid(),
+		.thread = this_thread(),
+		.start = cupti_clock_now(),
+	};
+	struct cupti_buffer *b = buffer_new();
+
+	r.end = cupti_clock_now();
+	if (atomic_load(&cupti.on[CUPTI_OVERHEAD]) && has_room(b, cupti.set.overhead_size))
+		append(b, &r, cupti.set.overhead_size);
+	return b;
+}
+
 /* The thread that called makes the record, and asks for the buffer when there is no room. */
 void cupti_call_record(const struct sim_call *c, uint64_t end, int ret)
 {
-	bool system = cupti.thread_type == CUPTI_THREAD_SYSTEM;
 	struct cupti_api r = {
 		.kind = CUPTI_DRIVER,
 		.cbid = c->cbid,
 		.start = (uint64_t)c->begin,
 		.end = end,
 		.process = (uint32_t)getpid(),
-		.thread = system ? (uint32_t)gettid() : (uint32_t)pthread_self(),
+		.thread = this_thread(),
 		.correlation = c->correlation,
 		.ret = ret,
 	};
@@ -92,7 +121,7 @@ void cupti_call_record(const struct sim_call *c, uint64_t end, int ret)
 	pthread_mutex_lock(&cupti.lock);
 	if (!has_room(cupti.calls, sizeof(r))) {
 		pthread_mutex_unlock(&cupti.lock);
-		fresh = buffer_new();
+		fresh = buffer_timed();
 		pthread_mutex_lock(&cupti.lock);
 		if (fresh) {
 			retire(&cupti.calls);
@@ -155,6 +184,30 @@ static void make_copy(struct cupti_copy *r, const struct cupti_pending *p)
 	};
 }
 
+static void make_peer(struct cupti_peer *r, const struct cupti_pending *p)
+{
+	const struct truth_work *w = &p->work.is;
+
+	*r = (struct cupti_peer){
+		.kind = p->kind,
+		.copy = w->copy,
+		.from = w->from,
+		.to = w->to,
+		.flags = w->async ? CUPTI_FLAG_ASYNC : 0,
+		.bytes = w->bytes,
+		.device = w->device,
+		.context = w->context,
+		.stream = w->stream,
+		.from_device = w->from_device,
+		.from_context = p->work.from_context,
+		.to_device = w->to_device,
+		.to_context = p->work.to_context,
+		.correlation = p->correlation,
+		.channel = w->stream,
+		.channel_type = CHANNEL_COPY,
+	};
+}
+
 static void make_set(struct cupti_set *r, const struct cupti_pending *p)
 {
 	const struct truth_work *w = &p->work.is;
@@ -204,6 +257,11 @@ static size_t make_record(union record *r, const struct cupti_pending *p, int64_
 		make_copy(&r->copy, p);
 		r->copy.start = start;
 		r->copy.end = end;
+		break;
+	case CUPTI_MEMCPY_PEER:
+		make_peer(&r->peer, p);
+		r->peer.start = start;
+		r->peer.end = end;
 		break;
 	case CUPTI_MEMSET:
 		make_set(&r->set, p);
@@ -310,6 +368,7 @@ static void free_names(void)
 void cupti_deliver(bool all, bool forced)
 {
 	struct cupti_pending *p, *next_pending;
+	cupti_complete_fn complete;
 	struct cupti_buffer *b, *next;
 	int64_t now;
 
@@ -322,8 +381,9 @@ void cupti_deliver(bool all, bool forced)
 	}
 	for (b = take_full(all); b; b = next) {
 		next = b->next;
-		if (cupti.complete)
-			cupti.complete(NULL, 0, b->at, b->size, b->used);
+		complete = cupti_pair().complete;
+		if (complete)
+			complete(NULL, 0, b->at, b->size, b->used);
 		free(b);
 	}
 	free_names();

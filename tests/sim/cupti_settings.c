@@ -17,17 +17,22 @@
 struct version {
 	const char *name;
 	uint32_t number;
-	size_t kernel_size, copy_size;
+	size_t kernel_size, copy_size, overhead_size;
 	bool graph_ids; /* of later sessions are right */
 };
 
 /* cuptiGetVersion does not tell 11.8 from 12.0, whose records differ. */
 static const struct version versions[] = {
-	{ "11.8", 18, 200, 88, false },	    { "12.0", 18, 208, 88, false },
-	{ "12.4", 22, 208, 88, false },	    { "12.6", 24, 208, 88, false },
-	{ "12.8", 26, 208, 96, false },	    { "12.9", 28, 208, 96, false },
-	{ "13.0", 130001, 216, 96, false }, { "13.1", 130100, 224, 96, false },
-	{ "13.1u1", 130101, 224, 96, true },
+	{ "11.8", 18, 200, 88, 40, false },
+	{ "12.0", 18, 208, 88, 40, false },
+	{ "12.4", 22, 208, 88, 56, false },
+	{ "12.6", 24, 208, 88, 56, false },
+	{ "12.8", 26, 208, 96, 56, false },
+	{ "12.9", 28, 208, 96, 56, false },
+	{ "13.0", 130001, 216, 96, 56, false },
+	{ "13.1", 130100, 224, 96, 56, false },
+	{ "13.1u1", 130101, 224, 96, 56, true },
+	{ "13.3", 130301, 232, 96, 56, true },
 };
 
 static int64_t number(const char *name, int64_t otherwise)
@@ -67,6 +72,7 @@ void cupti_settings_read(struct cupti_settings *s)
 		.version = v->number,
 		.kernel_size = v->kernel_size,
 		.copy_size = v->copy_size,
+		.overhead_size = v->overhead_size,
 		.graph_ids = graph_ids(v),
 		.first_correlation = (uint32_t)number("SIMCUPTI_CORRELATION", 1),
 		.drop = (unsigned)number("SIMCUPTI_DROP", 0),

@@ -27,9 +27,15 @@ static void finish_copy(const void *to, const void *from, uint64_t bytes, CUstre
 			unsigned flags)
 {
 	struct sim_work w = { .is.kind = TRUTH_COPY, .is.bytes = bytes };
-	enum sim_memory source = sim_memory_kind(from), target = sim_memory_kind(to);
+	enum sim_memory source = sim_memory_kind(from, &w.is.from_device, &w.from_context);
+	enum sim_memory target = sim_memory_kind(to, &w.is.to_device, &w.to_context);
 
 	w.is.copy = (uint8_t)sim_copy_kind(source, target);
+	if (source == MEMORY_DEVICE && target == MEMORY_DEVICE &&
+	    w.is.from_device != w.is.to_device)
+		w.is.copy = COPY_PEER;
+	else
+		w.is.from_device = w.is.to_device = 0;
 	w.is.from = (uint8_t)source;
 	w.is.to = (uint8_t)target;
 	finish(&w, stream, flags);

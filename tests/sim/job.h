@@ -175,6 +175,7 @@ void step_mix(struct worker *w);
 void step_matmul64(struct worker *w);
 void step_matmul4096(struct worker *w);
 void step_pageable(struct worker *w);
+void step_peer(struct worker *w);
 void gpu_free(struct worker *w); /* what these keep */
 void helper_free(struct helper *h); /* ends its thread; NULL is accepted */
 int job_what(const char *name);	    /* is that a wait that step_waits knows? */

@@ -171,6 +171,25 @@ void step_pageable(struct worker *w)
 	op_stream_sync(w);
 }
 
+/* From this thread's device to the next one's and back. */
+void step_peer(struct worker *w)
+{
+	struct job *job = w->job;
+	CUcontext next = job->ctx[(w->index + 1) % job->opt.devices];
+	CUdeviceptr there = 0;
+	size_t n = 100000;
+
+	CHECK(D(w, cuCtxSetCurrent, (next), .pointer = U(next)));
+	CHECK(D_OUT(w, cuMemAlloc_v2, (&there, n), &there, .bytes = n));
+	CHECK(D(w, cuCtxSetCurrent, (w->ctx), .pointer = U(w->ctx)));
+	CHECK(D(w, cuMemcpyPeerAsync, (there, next, w->dev, w->ctx, n, w->stream),
+		.pointer = there, .source = w->dev, .bytes = n, .stream = U(w->stream)));
+	CHECK(D(w, cuMemcpyPeer, (w->dev, w->ctx, there, next, n), .pointer = w->dev,
+		.source = there, .bytes = n));
+	op_stream_sync(w);
+	CHECK(D(w, cuMemFree_v2, (there), .pointer = there));
+}
+
 static void run(struct job *job, const char *pattern)
 {
 	bool ok = true;

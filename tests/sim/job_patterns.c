@@ -156,6 +156,8 @@ const struct job_pattern job_patterns[] = {
 	  .step = step_matmul4096, .driver_only = true },
 	{ .name = "pageable", .help = "copies from and to memory that is not pinned",
 	  .step = step_pageable, .driver_only = true },
+	{ .name = "peer", .help = "copies to another device and back: --devices 2",
+	  .step = step_peer, .driver_only = true },
 	{ .name = "forks", .help = "train, while a thread forks children that do nothing",
 	  .whole = whole_forks },
 	{ .name = "reset", .help = "train, a reset of the device with work under way, and again",

@@ -8,6 +8,8 @@
 struct range {
 	uintptr_t from, to;
 	enum sim_memory kind;
+	uint8_t device;
+	uint32_t context;
 };
 
 /* Sorted. Nobody copies so often that a search under a lock matters. */
@@ -61,14 +63,17 @@ static bool make_room(void)
 
 void sim_memory_add(const void *at, size_t bytes, enum sim_memory kind)
 {
+	struct sim_context *ctx = sim_context();
 	uintptr_t from = (uintptr_t)at;
+	uint32_t context = sim_context_id(ctx);
 	size_t i;
 
 	pthread_mutex_lock(&ranges.lock);
 	if (make_room()) {
 		i = after(from);
 		memmove(&ranges.at[i + 1], &ranges.at[i], (ranges.count - i) * sizeof(*ranges.at));
-		ranges.at[i] = (struct range){ from, from + bytes, kind };
+		ranges.at[i] = (struct range){ from, from + bytes, kind, (uint8_t)ctx->device,
+						 context };
 		ranges.count++;
 	}
 	pthread_mutex_unlock(&ranges.lock);
@@ -87,15 +92,18 @@ void sim_memory_remove(const void *at)
 	pthread_mutex_unlock(&ranges.lock);
 }
 
-enum sim_memory sim_memory_kind(const void *at)
+enum sim_memory sim_memory_kind(const void *at, uint8_t *device, uint32_t *context)
 {
 	enum sim_memory kind = MEMORY_PAGEABLE;
 	size_t i;
 
 	pthread_mutex_lock(&ranges.lock);
 	i = after((uintptr_t)at);
-	if (i && (uintptr_t)at < ranges.at[i - 1].to)
+	if (i && (uintptr_t)at < ranges.at[i - 1].to) {
 		kind = ranges.at[i - 1].kind;
+		*device = ranges.at[i - 1].device;
+		*context = ranges.at[i - 1].context;
+	}
 	pthread_mutex_unlock(&ranges.lock);
 	return kind;
 }

@@ -4,14 +4,17 @@
 
 SIM_CUPTI := cupti cupti_clock cupti_hooks cupti_records cupti_worker cupti_guard
 SIM_CUPTI_LIBS := lib/libcupti.so.13 lib-cupti12/libcupti.so.12 lib-cupti128/libcupti.so.12 \
-	lib-cupti11/libcupti.so.11.8
+	lib-cupti11/libcupti.so.11.8 lib-cupti133/libcupti.so.13
 SIM_CUPTI_NEW := cuptiActivityEnableDriverApi cuptiActivityEnableRuntimeApi # from 12.5 on
 SIM_CUPTI_13 := cuptiSubscribe_v2
-SIM_CUPTI_HIDE_lib :=
-SIM_CUPTI_HIDE_lib-cupti12 := $(SIM_CUPTI_NEW) $(SIM_CUPTI_13)
-SIM_CUPTI_HIDE_lib-cupti128 := $(SIM_CUPTI_13)
-SIM_CUPTI_HIDE_lib-cupti11 := $(SIM_CUPTI_NEW) $(SIM_CUPTI_13)
+SIM_CUPTI_133 := cuptiActivityGetEnabledKinds cuptiIsTracingSessionRunning
+SIM_CUPTI_HIDE_lib := $(SIM_CUPTI_133)
+SIM_CUPTI_HIDE_lib-cupti133 :=
+SIM_CUPTI_HIDE_lib-cupti12 := $(SIM_CUPTI_NEW) $(SIM_CUPTI_13) $(SIM_CUPTI_133)
+SIM_CUPTI_HIDE_lib-cupti128 := $(SIM_CUPTI_13) $(SIM_CUPTI_133)
+SIM_CUPTI_HIDE_lib-cupti11 := $(SIM_CUPTI_NEW) $(SIM_CUPTI_13) $(SIM_CUPTI_133)
 SIM_CUPTI_VERSION_lib := 13.0
+SIM_CUPTI_VERSION_lib-cupti133 := 13.3
 SIM_CUPTI_VERSION_lib-cupti12 := 12.4
 SIM_CUPTI_VERSION_lib-cupti128 := 12.8
 SIM_CUPTI_VERSION_lib-cupti11 := 11.8
@@ -40,7 +43,7 @@ $(SIM)/$1/%: $(SIM)/lib/%
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)ln -f $$< $$@
 endef
-SIM_CUPTI_DIRS := lib-cupti12 lib-cupti128 lib-cupti11
+SIM_CUPTI_DIRS := lib-cupti12 lib-cupti128 lib-cupti11 lib-cupti133
 $(foreach d,$(SIM_CUPTI_DIRS),$(eval $(call SIM_CUPTI_BESIDE,$d)))
 
 .PHONY: sim-cupti

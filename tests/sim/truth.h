@@ -120,9 +120,11 @@ struct truth_work {
 	uint8_t async;
 	uint32_t value; /* that memory is set to */
 	uint32_t registers; /* per thread */
+	uint8_t from_device, to_device; /* of a copy between devices */
+	uint8_t pad[6];
 };
 
-_Static_assert(sizeof(struct truth_work) == 120, "truth.py unpacks 120 bytes");
+_Static_assert(sizeof(struct truth_work) == 128, "truth.py unpacks 128 bytes");
 #define TRUTH_WORKS_PER_CHUNK                                                                      \
 	((TRUTH_CHUNK - sizeof(struct truth_chunk)) / sizeof(struct truth_work))
 

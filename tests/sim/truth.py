@@ -23,7 +23,7 @@ TOTAL = struct.Struct("<QQQQ")
 NOTE = struct.Struct("<qqII")
 WHATS = ("", "running", "runnable", "lock", "pipe", "disk", "sleep", "step", "mark",
          "profiled", "profiling", "refused")
-WORK = struct.Struct("<qqqQQQ8I3I3II4BII")
+WORK = struct.Struct("<qqqQQQ8I3I3II4BII2B6x")
 WORK_KINDS = ("", "kernel", "copy", "set")
 UNLINED_AT = CHUNK - 12  # in the header, and after it what was not kept of the GPU's work
 
@@ -108,6 +108,8 @@ class Work:
     copy: int  # CUpti_ActivityMemcpyKind
     source: int  # CUpti_ActivityMemoryKind
     target: int
+    source_device: int  # where it is a copy between devices
+    target_device: int
     is_async: bool
     value: int
     graph: int
@@ -229,10 +231,11 @@ def _call(pid: int, row, apis: List[str], names: Dict[int, bytes]) -> Call:
 def _work(row, names: Dict[int, bytes], calls: Dict[int, Call]) -> Work:
     (enqueued, begin, end, call, size, node, tid, kind, device, context, stream, graph,
      correlation, name, gx, gy, gz, bx, by, bz, smem, copy, source, target, is_async, value,
-     registers) = row
+     registers, source_device, target_device) = row
     return Work(enqueued, begin, end, WORK_KINDS[kind], device, context, stream, names.get(name),
                 (gx, gy, gz), (bx, by, bz), smem, registers, size, copy, source, target,
-                bool(is_async), value, graph, node, correlation, tid, calls.get(call))
+                source_device, target_device, bool(is_async), value, graph, node, correlation,
+                tid, calls.get(call))
 
 
 def _notes(data, start: int, tid: int, count: int) -> Iterator[Note]:

@@ -31,6 +31,7 @@ struct sim_work {
 	struct truth_work is;
 	const char *name; /* the kernel's, mangled; valid until unload() is given it */
 	uint64_t graph_exec; /* which graph was launched, 0: none */
+	uint32_t from_context, to_context; /* of a copy between devices */
 };
 
 /* CUPTI's part: what the driver calls. Any thread, no lock held. */
@@ -70,10 +71,12 @@ void sim_work_unload(char *name);	  /* frees it, or lets CUPTI do so */
 /* memory.c: what addresses are, in CUPTI's words */
 enum sim_memory { MEMORY_UNKNOWN, MEMORY_PAGEABLE, MEMORY_PINNED, MEMORY_DEVICE,
 		  MEMORY_ARRAY, MEMORY_MANAGED };
+enum { COPY_PEER = 10 }; /* CUPTI_ACTIVITY_MEMCPY_KIND_PTOP */
 
 void sim_memory_add(const void *at, size_t bytes, enum sim_memory kind);
 void sim_memory_remove(const void *at);
-enum sim_memory sim_memory_kind(const void *at);
+/* Stores where the device's memory is, and in which context it was got; else leaves them. */
+enum sim_memory sim_memory_kind(const void *at, uint8_t *device, uint32_t *context);
 /* CUpti_ActivityMemcpyKind of a copy between such memory. */
 unsigned sim_copy_kind(enum sim_memory from, enum sim_memory to);
 
