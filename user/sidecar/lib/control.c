@@ -267,7 +267,10 @@ bool control_step(struct session *s, int most_ms)
 	bool ok = true;
 	int got, fd;
 
-	(void)poll(&p, 1, until_due(s, most_ms));
+	pthread_mutex_lock(&s->control);
+	most_ms = until_due(s, most_ms);
+	pthread_mutex_unlock(&s->control);
+	(void)poll(&p, 1, most_ms);
 	pthread_mutex_lock(&s->control);
 	got = hear(s->fd, &m, &fd);
 	if (got < 0 && fd >= 0)

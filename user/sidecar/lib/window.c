@@ -321,6 +321,8 @@ void window_end(struct session *s, struct wire_message *answer)
  * Kinds of records are one switch for all clients: who switches one off that another has
  * just switched on takes its records away. So these stay on for whoever took over, and go
  * off with it; the single functions, which no other profiler known switches, go off now.
+ * CUPTI goes on to fill the buffers that it has from us, and hands them to whoever took
+ * over, who cannot know them: flushed, it asks for theirs from now on.
  */
 bool window_withdraw(struct session *s, const char *why, struct wire_message *answer)
 {
@@ -330,6 +332,7 @@ bool window_withdraw(struct session *s, const char *why, struct wire_message *an
 	functions_off(s);
 	threads_back(s);
 	if (taken) {
+		(void)s->cupti.flush_all(0);
 		buffers = pool_lose(&s->pool);
 		s->window.kinds = 0;
 	}
