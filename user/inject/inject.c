@@ -69,8 +69,9 @@ static int use(struct attempt *a, struct tracee *t, uint32_t tid)
 			err = inject_refuse(a->plan, left, "The thread was lost (%s).",
 					    strerror(-left));
 	}
-	if (stands)
-		tracee_release(t);
+	left = stands ? tracee_release(t) : 0;
+	if (left && err == -EAGAIN)
+		err = -ESTALE; /* it may still be ours: this thread has to end */
 	account(a, tid, tracee_stopped_ns(t));
 	return err;
 }

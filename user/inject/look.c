@@ -213,6 +213,10 @@ static int look_at_files(struct inject_plan *p)
 
 static int look_at_kernel(struct inject_plan *p)
 {
+	if (!process_host_namespace())
+		return inject_refuse(p, -EOPNOTSUPP,
+				     "gbpf runs in a pid namespace of its own, where the kernel's "
+				     "numbers of threads mean nothing.");
 	/* An argument that cannot be right: the kernel has the call if it says so. */
 	if (syscall(SYS_pidfd_getfd, -1, -1, 0) < 0 && errno == ENOSYS)
 		return inject_refuse(p, -EOPNOTSUPP,
