@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "diagnose/diagnose.h"
 #include "report/report.h"
 #include "util/err.h"
 #include "util/term.h"
@@ -157,6 +158,18 @@ static void cost_print(const struct session *s, const struct tracer_stats *stats
 	       text_duration(stats->cost.launch_ns, each, sizeof(each)));
 }
 
+static void verdict_print(const struct session *s, const char *file)
+{
+	struct diagnosis d;
+	int err = diagnose(s, file, &d);
+
+	if (err)
+		err_report("no verdict: %s", strerror(-err));
+	else
+		diagnosis_brief(&d, stdout);
+	diagnosis_free(&d);
+}
+
 void summary_print(const char *path, const struct tracer_stats *stats)
 {
 	struct report_options o = {
@@ -176,6 +189,7 @@ void summary_print(const char *path, const struct tracer_stats *stats)
 	err = report_print(s, &o, stdout, why, sizeof(why));
 	if (err)
 		err_report("%s", *why ? why : strerror(-err));
+	verdict_print(s, o.file);
 	cost_print(s, stats);
 	session_free(s);
 	gpu_time_print(stats);

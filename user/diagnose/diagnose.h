@@ -119,7 +119,7 @@ struct diag_look {
 	unsigned width; /* columns, 0: do not wrap */
 };
 void diagnosis_text(const struct diagnosis *d, const struct diag_look *look, FILE *out);
-/* One line a process and what to run next: for the end of a recording. */
+/* One line a process, for the end of a recording. */
 void diagnosis_brief(const struct diagnosis *d, FILE *out);
 /* quality: writes the value of the member "quality"; NULL: there is none. */
 void diagnosis_json(const struct diagnosis *d,

@@ -111,22 +111,26 @@ void diagnosis_text(const struct diagnosis *d, const struct diag_look *look, FIL
 	}
 }
 
+#define BRIEF 4 /* processes */
 void diagnosis_brief(const struct diagnosis *d, FILE *out)
 {
-	for (size_t i = 0; i < d->count && i < 8; i++) {
+	for (size_t i = 0; i < d->count && i < BRIEF; i++) {
 		const struct diag_process *v = &d->processes[i];
 		char name[WORDS_SIZE], verdict[64];
 		int order[CLASSES], n = shares_order(v, order);
 
-		fprintf(out, "%s: %s", process_words(d->s, v->process, name, sizeof(name)),
+		fprintf(out, "Verdict            %s: %s",
+			process_words(d->s, v->process, name, sizeof(name)),
 			diag_verdict_text(v, verdict, sizeof(verdict)));
 		if (v->verdict == VERDICT_INCONCLUSIVE)
-			fprintf(out, ": %s", v->why_inconclusive);
-		for (int k = 0; v->verdict != VERDICT_INCONCLUSIVE && k < n && k < 2; k++)
-			fprintf(out, ", %.0f %% %s", 100 * v->shares[order[k]],
-				class_words((enum diag_class)order[k], v->basis));
-		fputc('\n', out);
+			fprintf(out, ": %s\n", v->why_inconclusive);
+		else if (n)
+			fprintf(out, ": %.0f %% %s\n", 100 * v->shares[order[0]],
+				class_words((enum diag_class)order[0], v->basis));
+		else
+			fputc('\n', out);
 	}
-	if (d->count > 8)
-		fprintf(out, "and %zu processes more\n", d->count - 8);
+	if (d->count > BRIEF)
+		fprintf(out, "                   and of %zu processes more: gbpf diagnose\n",
+			d->count - BRIEF);
 }

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What diagnose and diff say of recordings of simulated jobs whose nature is known."""
+import json
+import gbpf
+import pytest
+
+pytestmark = [pytest.mark.root, pytest.mark.parallel]
+
+# CPU time of a launch, GPU time of its kernel, launches between two waits: as nanoseconds.
+OVERHEAD = ["--pattern", "steady", "--dispatch-ns", 8000, "--kernel-ns", 1000, "--sync-every", 40]
+GPU = ["--pattern", "steady", "--dispatch-ns", 4000, "--kernel-ns", 400_000, "--sync-every", 10]
+
+
+def record(tmp_path, name, *options, duration=0.7):
+    folder = tmp_path / name
+    folder.mkdir()
+    done, path, _ = gbpf.trace_job(folder, *options, "--duration", duration, "--truth-mib", 0,
+                                   options=["-d", "0"])
+    assert done.returncode == 0, done.stderr
+    return path, done.stdout
+
+
+def diagnose(path, *options):
+    done = gbpf.gbpf("diagnose", path, *options)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return done.stdout
+
+
+KEYS = {"pid", "command", "verdict", "why_inconclusive", "confidence", "basis", "window_ns",
+        "shares", "step_ns", "steps", "steps_confidence", "could_be_won_ns", "findings", "next"}
+
+
+@pytest.mark.parametrize("options, verdict, share", [
+    (OVERHEAD, "overhead_bound", "overhead"), (GPU, "gpu_bound", "gpu")])
+def test_verdict_and_contract(tmp_path, options, verdict, share):
+    path, printed = record(tmp_path, "job", *options)
+    told = json.loads(diagnose(path, "--format", "json"))
+    assert set(told) == {"window_ns", "processes", "quality"}
+    (process,) = told["processes"]
+    assert set(process) == KEYS
+    assert process["verdict"] == verdict and process["basis"] in ("cpu", "cpu+nvml")
+    assert sum(process["shares"].values()) == pytest.approx(1, abs=1e-4)
+    assert max(process["shares"], key=process["shares"].get) == share
+    assert process["steps"] > 10
+    for finding in process["findings"]:
+        assert set(finding) == {"rule", "title", "severity", "share", "evidence", "advice",
+                                "refuted_by"}
+    word = "suspected " + verdict.replace("_", "-")
+    assert word in printed, "trace says it, too"
+    text = diagnose(path)
+    assert word in text and "next: sudo gbpf trace --gpu-time" in text
+    assert f"## simjob (pid {process['pid']}): {word}" in diagnose(path, "--format", "markdown")
+
+
+def test_what_was_lost_is_no_basis(tmp_path):
+    path, _ = record(tmp_path, "few", "--pattern", "steady", "--launches", 3,
+                     duration=0.1)
+    (process,) = json.loads(diagnose(path, "--format", "json"))["processes"]
+    if process["verdict"] == "inconclusive":
+        assert process["why_inconclusive"] and process["could_be_won_ns"] is None
+    whole = path.read_bytes()
+    (tmp_path / "cut.gbpf").write_bytes(whole[:len(whole) // 2])
+    done = gbpf.gbpf("diagnose", tmp_path / "cut.gbpf")
+    assert done.returncode == 0 and "ends early" in done.stderr
+
+
+def diff(*paths):
+    done = gbpf.gbpf("diff", "--format", "json", *paths)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_change_is_seen_and_its_size_known(tmp_path):
+    before, _ = record(tmp_path, "before", *OVERHEAD)
+    after, _ = record(tmp_path, "after", *OVERHEAD, "--dispatch-ns", 16000)
+    told = diff(before, after)["measures"]["dispatch_p50_ns"]
+    assert told["differs"] and told["change"] > 0.5
+    assert told["change_ci"][0] < told["change"] < told["change_ci"][1]
+    same = diff(before, before)
+    assert not same["differs"] and same["changes"] == []
+
+
+@pytest.mark.parametrize("args", [["diff"], ["diff", "one"], ["diff", "a", "b", "c"],
+                                  ["diagnose", "a", "b"]])
+def test_wrong_usage(run_gbpf, args):
+    done = run_gbpf(*args)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "--help" in done.stderr
+
+
+def test_no_file(run_gbpf, tmp_path):
+    for args in (["diagnose"], ["diff", "none.gbpf", "none.gbpf"]):
+        done = run_gbpf(*args, cwd=tmp_path)
+        assert done.returncode == 1 and done.stdout == "" and done.stderr
