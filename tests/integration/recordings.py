@@ -278,3 +278,45 @@ def anything(seed):
     if random.random() < 0.3:
         r.loss(r.end, 17)
     return r
+
+
+def uneven(pid, seed, rank, recording, steps=24):
+    """
+    A training job with uneven times: a side stream with collectives that overlap, drained once
+    a step. Everything the GPU did lies within whole steps, and nothing in the first call after.
+    """
+    r, random = recording, rng(seed)
+    r.runtime = True
+    r.process(pid, rank=rank)
+    r.thread(pid, pid)
+    r.device(pid, uuid=f"GPU-{rank}")
+    r.shape(pid, 1, "_Z6kernelPf")
+    r.shape(pid, 2, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", grid=(24, 1, 1), block=(512, 1, 1))
+    now, free, side = r.start + 10_000, 0, 0
+    for _ in range(steps):
+        for k in range(12):
+            took = random.randrange(3_000, 9_000)
+            c = r.call(pid, pid, LAUNCH, now, now + took, stream=0x77)
+            begin = max(free + 1_000, now + random.randrange(4_000, 12_000))
+            free = begin + random.randrange(1_000, 40_000)
+            r.work(pid, KERNEL, begin, free, c)
+            now += took + random.randrange(500, 30_000)
+            if k % 4 == 3:
+                c = r.call(pid, pid, LAUNCH, now, now + 5_000, grid=(24, 1, 1), block=512,
+                           stream=0x99)
+                begin = max(side + 1_000, free, now + 6_000)
+                side = begin + random.randrange(20_000, 90_000)
+                r.work(pid, KERNEL, begin, side, c, stream=21, shape=2)
+                now += 6_000
+        c = r.call(pid, pid, DTOH, now, now + 5_000, stream=0x77, size=4096)
+        begin = max(free + 1_000, now + 6_000)
+        free = begin + 3_000
+        r.work(pid, COPY, begin, free, c, size=4096)
+        now += 6_000
+        drained = max(free, side, now) + 3_000
+        r.call(pid, pid, SYNC, now, drained, stream=0x77)
+        now = drained + random.randrange(20_000, 200_000)
+    for k in range(12):  # the step after the last one; it never gets to the GPU
+        r.call(pid, pid, LAUNCH, now + k * 10_000, now + k * 10_000 + 4_000, stream=0x77, ret=700)
+    r.sidecar(pid, r.start, r.end + 500)
+    return r
