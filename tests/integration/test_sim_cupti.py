@@ -154,12 +154,12 @@ def test_graphs_ids_in_later_sessions(run, env):
     right = collections.Counter()
     ids = {w.correlation for w in done.truth.work}
     for record, work in done.pairs():
-        if work.node and work.enqueued > begun[1]:
-            if any(a <= work.enqueued <= b for a, b in zip(begins, begun)):
-                continue
+        if work.node and work.call.entry > begun[1]:
+            if any(work.call.entry <= b and a <= work.call.leave for a, b in zip(begins, begun)):
+                continue  # part of it was in one session, part in the next
             right[record["correlation"] == work.correlation] += 1
             assert record["correlation"] in ids and record["correlation"] <= work.correlation
-        elif work.enqueued < begins[1]:
+        elif work.call.leave < begins[1]:
             assert record["correlation"] == work.correlation
     assert set(right) == {"SIMCUPTI_VERSION" in env}
 
