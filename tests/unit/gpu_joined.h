@@ -45,6 +45,7 @@ static inline struct found compare(const struct session *s, struct gpu_truth *tr
 {
 	struct found found = { 0 };
 
+	assert_non_null(truth);
 	qsort(truth, count, sizeof(*truth), truth_order);
 	for (size_t i = 0; i < s->works_count; i++) {
 		const struct work *w = &s->works[i];
