@@ -321,3 +321,19 @@ def test_files_belong_to_whoever_called_sudo(job):
         done = gbpf.gbpf("export", "-q", job[1], "-o", out, env=env)
         assert done.returncode == 0, done.stderr
         assert os.stat(out).st_uid == 12345
+
+
+# ---- beside a recording ----
+
+def test_trace_writes_the_file_that_its_name_asks_for(tmp_path):
+    out = tmp_path / "run.pftrace"
+    done = gbpf.gbpf("trace", "-o", out, "--", gbpf.JOB, "--duration", "0.2", "--truth-mib", "0",
+                     env=gbpf.sim_env(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert str(out) in done.stdout
+    trace = perfetto_trace.Trace(out)
+    calls = gbpf.calls(tmp_path / "run.gbpf")
+    assert len(calls) == len(calls_of(trace)) > 10
+    assert sorted((c["tid"], c["begin"]) for c in calls) == sorted(
+        (tid, begin) for tid, _, begin, _ in calls_of(trace))
+    assert {p.name for p in tmp_path.iterdir()} >= {"run.gbpf", "run.pftrace"}

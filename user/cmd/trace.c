@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/exporting.h"
 #include "cmd/gpu_time.h"
 #include "cmd/pid.h"
 #include "cmd/rights.h"
@@ -54,7 +55,8 @@ static const struct opt opts[] = {
 		 "and the command's own end with -- CMD."},
 	{.name = "output", .letter = 'o', .type = OPT_STRING, .arg = "FILE", FIELD(output),
 	 .help = "Write the recording here (default trace.gbpf). The one before is kept as "
-		 "FILE.old."},
+		 "FILE.old. A name such as run.pftrace, run.json.gz, run.sqlite or run.csv asks "
+		 "for that file of gbpf export as well, beside the recording run.gbpf."},
 	{.name = "api", .type = OPT_STRING, .arg = "driver|runtime|all|NAME,…", FIELD(api),
 	 .help = "Which functions to record: driver (the default: launches, syncs, copies, "
 		 "allocations and the like of libcuda, which everything passes, and NCCL's), "
@@ -109,7 +111,8 @@ struct run {
 	char *command_line;
 	struct gpu_time_setup gpu;
 	int signals; /* signalfd */
-	bool interrupted;
+	bool interrupted, written;
+	const char *trace_file; /* to be exported beside the recording, or NULL */
 	struct status_line status;
 };
 
@@ -333,7 +336,8 @@ static int start(struct run *r)
 /* The file could not be written on: what fit is kept, if there is any call in it. */
 static int finish_early(struct run *r, const struct tracer_stats *stats, int why)
 {
-	if (stats->events_written && !output_commit(r->output))
+	r->written = stats->events_written && !output_commit(r->output);
+	if (r->written)
 		err_report("the recording ended early: %s; %s holds the first %" PRIu64 " events",
 			   strerror(-why), r->options.output, stats->events_written);
 	else
@@ -365,9 +369,19 @@ static int finish(struct run *r, int err)
 			   r->options.output, strerror(-err), r->options.output);
 		return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
 	}
+	r->written = true;
 	if (!r->options.quiet)
 		summary_print(r->options.output, &stats);
 	return EXIT_OK;
+}
+
+/* Nothing is attached any more: it may take its time. */
+static int trace_file(const struct run *r, int status)
+{
+	if (!r->trace_file || !r->written ||
+	    !exporting_beside(r->options.output, r->trace_file, r->options.quiet))
+		return status;
+	return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
 }
 
 /* The command's own status is the answer, unless gbpf failed; it runs on without probes. */
@@ -417,7 +431,7 @@ static int run_trace(const struct command *self, int argc, char **argv)
 			    .gpu = {.window = GPU_TIME_WINDOW}},
 		.signals = -1,
 	};
-	char why[256];
+	char why[256], *recording;
 	int first, status;
 
 	place_init(&r.gpu.place);
@@ -425,6 +439,11 @@ static int run_trace(const struct command *self, int argc, char **argv)
 	status = opt_parse(self, &r.options, argc, argv, &first);
 	if (status != OPT_OK)
 		return status == OPT_HELP ? EXIT_OK : EXIT_USAGE;
+	recording = exporting_recording(r.options.output);
+	if (recording) {
+		r.trace_file = r.options.output;
+		r.options.output = recording;
+	}
 	r.command = first < argc ? argv + first : NULL;
 	r.command_line = join(argc, argv);
 	status_line_init(&r.status, r.options.quiet);
@@ -441,6 +460,8 @@ static int run_trace(const struct command *self, int argc, char **argv)
 	gpu_time_release(&r.gpu);
 	if (r.signals >= 0)
 		close(r.signals);
+	status = trace_file(&r, status);
+	free(recording);
 	free(r.command_line);
 	opt_free(self, &r.options);
 	return status;
