@@ -3,7 +3,7 @@
 # make bench: measures what the documentation claims, prints one JSON document.
 # BENCH_ARGS=--long adds what takes longer; --only NAME,… measures only some.
 
-BENCH_NAMES := cost drain attach file export
+BENCH_NAMES := cost drain attach file export join
 BENCH_BINS := $(BENCH_NAMES:%=$(BUILD)/bench/bench_%)
 BENCH_ARGS ?=
 

@@ -267,6 +267,18 @@ def report(b, path):
     big.unlink()
 
 
+# ---- GPU work ----
+
+def join(b):
+    out = b.program("join", 10_000_000)
+    what = f"{out['works']} works, one a launch, CPU time"
+    b.add("join", out["join_s"], "s", target=("<=", 10),
+          what=f"{what}; {out['calls_s']:.1f} s more for the calls themselves")
+    b.add("join.times", out["times_s"], "s", what=what)
+    b.add("join.gaps", out["gaps_s"], "s", what=what)
+    b.add("join.memory", out["rss_mib"], "MiB", what=what)
+
+
 # ---- attaching ----
 
 def attach(b):
@@ -282,7 +294,7 @@ def attach(b):
 
 
 PARTS = {"cost": cost, "drain": drain, "idle": idle, "first_event": first_event, "file": file,
-         "attach": attach, "memory": memory, "churn": churn, "scrape": scrape,
+         "join": join, "attach": attach, "memory": memory, "churn": churn, "scrape": scrape,
          "monitor": monitor}
 
 
