@@ -273,6 +273,17 @@ def test_a_busy_job_gets_rid_of_cupti(target, lib, cupti, times):
     assert t.end() == ""
 
 
+def test_the_next_loader_may_come_while_the_last_one_ends(target):
+    t = target()
+    for cycle in range(4):
+        loader = t.started()
+        t.tell("launch", 2)
+        loader.close()
+    loader = t.started()
+    t.tell("launch", 3)
+    assert loader.stop().type == wire.ENDED and len(loader.works(wire.KERNEL)) == 3
+
+
 def test_a_second_loader_is_refused(target):
     t = target()
     first = t.started()

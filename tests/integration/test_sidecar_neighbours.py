@@ -33,7 +33,7 @@ def changes(t):
 def test_the_slot_is_taken(target):
     t = target()
     assert t.tell("other", "subscribe") == 0
-    refused(t, "another profiler holds CUPTI")
+    refused(t, "another profiler holds CUPTI").close()
     assert changes(t) == []
     assert t.tell("other", "unsubscribe") == 0
     loader = t.started()

@@ -316,7 +316,8 @@ void control_end(struct session *s)
 	pool_rest(&s->pool);
 	s->layout = NULL;
 	s->window.withdrew = false;
-	close(s->fd);
+	if (s->fd >= 0)
+		close(s->fd);
 	s->fd = -1;
 	pthread_mutex_unlock(&s->control);
 }

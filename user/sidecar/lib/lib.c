@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -33,9 +34,16 @@ struct session session = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.pool.lock = PTHREAD_MUTEX_INITIALIZER,
 };
-static atomic_bool busy;   /* there is a session */
-static bool hooks;	   /* exit and fork are watched */
-static bool inherited;	   /* CUPTI was used by us in a process that forked this one */
+static bool hooks;     /* exit and fork are watched */
+static bool inherited; /* CUPTI was used by us in a process that forked this one */
+
+/* There is one place. While a session comes to its end, the next may wait for it. */
+enum place_state { PLACE_FREE, PLACE_TAKEN, PLACE_ENDING };
+static struct {
+	pthread_mutex_t lock;
+	enum place_state state;
+	int waiting; /* a socket; -1: none */
+} place = { .lock = PTHREAD_MUTEX_INITIALIZER, .waiting = -1 };
 
 bool session_here(void)
 {
@@ -50,6 +58,11 @@ static void forget(void)
 {
 	if (session.fd >= 0)
 		close(session.fd);
+	if (place.waiting >= 0)
+		close(place.waiting);
+	pthread_mutex_init(&place.lock, NULL);
+	place.state = PLACE_FREE;
+	place.waiting = -1;
 	inherited = inherited || session.neighbour.pair;
 	session = (struct session){
 		.control = PTHREAD_MUTEX_INITIALIZER,
@@ -57,7 +70,6 @@ static void forget(void)
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.pool.lock = PTHREAD_MUTEX_INITIALIZER,
 	};
-	atomic_store(&busy, false);
 }
 
 /* Holds control for good then: CUPTI is about to go. */
@@ -65,7 +77,7 @@ static void on_exit_of_process(void)
 {
 	struct timespec t = { 0, 1000000 };
 
-	if (!session_here() || !atomic_load(&busy))
+	if (!session_here())
 		return;
 	for (int i = 0; pthread_mutex_trylock(&session.control); i++) {
 		if (i == EXIT_MS)
@@ -75,13 +87,32 @@ static void on_exit_of_process(void)
 	control_exit(&session);
 }
 
+/* Ends the session, and begins that of who waits. False: nobody does. */
+static bool next_session(void)
+{
+	int fd;
+
+	pthread_mutex_lock(&place.lock);
+	place.state = PLACE_ENDING;
+	pthread_mutex_unlock(&place.lock);
+	control_end(&session);
+	pthread_mutex_lock(&place.lock);
+	fd = place.waiting;
+	place.waiting = -1;
+	place.state = fd >= 0 ? PLACE_TAKEN : PLACE_FREE;
+	if (fd >= 0)
+		session.fd = fd;
+	pthread_mutex_unlock(&place.lock);
+	return fd >= 0;
+}
+
 static void *run(void *user)
 {
 	control_thread();
-	while (control_step(&session, -1))
-		;
-	control_end(&session);
-	atomic_store(&busy, false);
+	do {
+		while (control_step(&session, -1))
+			;
+	} while (next_session());
 	return NULL;
 }
 
@@ -108,43 +139,61 @@ static int start_thread(void)
 
 static int set_up(int fd)
 {
-	int flags = fcntl(fd, F_GETFD);
-
-	if (flags < 0)
-		return -errno;
-	(void)fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+	session.pid = getpid();
+	session.fd = fd;
 	if (!hooks && (pthread_atfork(NULL, NULL, forget) || atexit(on_exit_of_process)))
 		return -ENOMEM;
 	hooks = true;
 	if (!session.shapes.slots && shapes_init(&session.shapes))
 		return -ENOMEM;
-	session.pid = getpid();
-	session.fd = fd;
 	return 0;
 }
 
-/* Takes the only place there is. */
+static bool loader_gone(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static int refuse(int fd, const char *why)
+{
+	control_refuse(fd, why);
+	return -EBUSY;
+}
+
+/* 1: it has the place; 0: it will get it; -errno: it does not, and is closed. */
 static int take_place(int fd)
 {
-	bool expected = false;
-	int err;
+	int flags = fcntl(fd, F_GETFD), err = 1;
 
+	if (flags < 0)
+		return -errno;
+	(void)fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
 	if (!session_here() && session.pid)
 		forget(); /* a child by a bare clone() */
-	if (inherited) {
-		control_refuse(fd, "this process was forked by one that gbpf recorded");
-		return -EPERM;
-	}
-	if (!atomic_compare_exchange_strong(&busy, &expected, true)) {
-		control_refuse(fd, "another gbpf is in this process");
-		return -EBUSY;
-	}
-	err = set_up(fd);
-	if (err) {
-		close(fd);
-		atomic_store(&busy, false);
-	}
+	if (inherited)
+		return refuse(fd, "this process was forked by one that gbpf recorded");
+	pthread_mutex_lock(&place.lock);
+	if (place.state == PLACE_FREE)
+		place.state = PLACE_TAKEN;
+	else if (place.waiting < 0 && (place.state == PLACE_ENDING || loader_gone(session.fd)))
+		err = 0;
+	else
+		err = -EBUSY;
+	if (!err)
+		place.waiting = fd;
+	pthread_mutex_unlock(&place.lock);
+	if (err < 0)
+		return refuse(fd, "another gbpf is in this process");
 	return err;
+}
+
+/* What took the place, and could not begin, gives it back. */
+static void give_place(void)
+{
+	if (next_session())
+		(void)next_session();
 }
 
 /* Another copy of this library, which was here first, has CUPTI's functions. */
@@ -174,13 +223,13 @@ int gbpf_sidecar_begin(int fd)
 	if (first)
 		return first(fd);
 	err = take_place(fd);
-	if (err)
+	if (err <= 0)
 		return err;
-	err = start_thread();
-	if (err) {
-		control_end(&session);
-		atomic_store(&busy, false);
-	}
+	err = set_up(fd);
+	if (!err)
+		err = start_thread();
+	if (err)
+		give_place();
 	return err;
 }
 
@@ -212,13 +261,12 @@ int InitializeInjection(void)
 	int fd = path && path[0] && !first_copy() ? connect_to(path) : -1;
 	bool ok = true;
 
-	if (fd < 0 || take_place(fd))
+	if (fd < 0 || take_place(fd) <= 0)
 		return 1;
+	ok = !set_up(fd);
 	while (ok && !session.window.on && now_ns() < until)
 		ok = control_step(&session, (int)((until - now_ns()) / 1000000) + 1);
-	if (ok && !start_thread())
-		return 1;
-	control_end(&session);
-	atomic_store(&busy, false);
+	if (!ok || start_thread())
+		give_place();
 	return 1;
 }
