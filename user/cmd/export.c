@@ -45,7 +45,7 @@ static const struct opt opts[] = {
 		 "whose files hold one process."},
 	{.name = "perfetto-compat", .type = OPT_FLAG, FIELD(compat),
 	 .help = "Perfetto: GPU work as plain slices with plain arrows, for a trace_processor or "
-		 "viewer of before 2026."},
+		 "viewer of before May 2026 (version 56)."},
 	{.name = "quiet", .letter = 'q', .type = OPT_FLAG, FIELD(quiet),
 	 .help = "Say nothing of what was written; problems are still told."},
 	{0},
