@@ -2,7 +2,8 @@
 /*
  * A random session with GPU work, exported: export_random DIR SEED PROCESSES THREADS STREAMS
  * DEVICES CALLS HOSTILE [FROM TO]. Writes a file of each format that holds several processes
- * into DIR and prints what is in the session, a line of JSON each.
+ * into DIR and prints what is in the session, a line of JSON each. Without processes it is
+ * the small session of the unit tests.
  */
 #include <inttypes.h>
 
@@ -101,7 +102,7 @@ int main(int argc, char **argv)
 		o.from = strtoll(argv[9], NULL, 10);
 		o.to = strtoll(argv[10], NULL, 10);
 	}
-	s = gpu_random(&f, &random, NULL, NULL);
+	s = random.processes ? gpu_random(&f, &random, NULL, NULL) : gpu_small(&f);
 	for (uint32_t i = 0; i < s->calls_count; i++)
 		print_call(s, &o, i);
 	for (uint32_t i = 0; i < s->works_count; i++)

@@ -5,6 +5,7 @@ is what is in the session, and the rules of the formats hold (perfetto_trace ass
 """
 import csv
 import json
+import pathlib
 
 import gbpf
 import perfetto_official
@@ -13,6 +14,7 @@ import perfetto_wire
 import pytest
 import recordings
 
+GOLDEN = pathlib.Path(__file__).with_name("golden")
 EXPORT = gbpf.BUILD / "tests" / "integration" / "export_random"
 KNOWN, OPEN = 0, 1
 FILES = ("native.pftrace.gz", "compat.pftrace")
@@ -112,6 +114,19 @@ def test_random_sessions_are_whole_in_every_format(case, tmp_path):
 @pytest.mark.parametrize("case", LONG)
 def test_many_random_sessions(case, tmp_path):
     check(case, tmp_path)
+
+
+@pytest.mark.parametrize("name", (*FILES, "all.csv"))
+def test_the_small_session_is_written_as_ever(name, tmp_path):
+    """Every packet and cell; what changes on purpose is looked at, and copied to golden/."""
+    session((0,) * 7 + ((),), tmp_path)
+    if name.endswith(".csv"):
+        text = (tmp_path / name).read_text()
+    else:
+        text = "".join(json.dumps(p, sort_keys=True, default=bytes.decode) + "\n"
+                       for p in perfetto_wire.packets(tmp_path / name))
+    (tmp_path / "new.txt").write_text(text)
+    assert text == (GOLDEN / f"{name.split('.')[0]}.txt").read_text(), tmp_path / "new.txt"
 
 
 def official(path):
