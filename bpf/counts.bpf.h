@@ -149,17 +149,51 @@ static __noinline int call_open(struct pt_regs *ctx, struct gbpf_thread *t, u64 
 	o->kernel = kernel;
 	o->api = COOKIE_API(cookie);
 	o->class = api_class[COOKIE_API(cookie)];
-	o->hot = cookie >> 63;
+	o->hot = cookie >> 63 | t->timed << 1;
 	open_arguments(ctx, t, o, cookie);
 	o->ts = bpf_ktime_get_ns();
 	t->depth = depth + 1;
 	return 1;
 }
 
+/*
+ * A launch in windows: is its return wanted? One in GBPF_SPARSE, by a sequence that keeps
+ * step with no job (multiples of the golden ratio, Weyl 1916). And how long after the
+ * launch before it came, by whether that one was timed.
+ */
+static __noinline bool launch_chosen(struct gbpf_thread *t, u64 state)
+{
+	struct gbpf_gap *g = &t->gap[t->timed & 1];
+	u64 now = t->last, gap = now - t->gap_at;
+
+	if (!(state & GBPF_IMAGE_SPARSE)) {
+		t->gap_at = t->timed = 0;
+		return true;
+	}
+	if (t->gap_at) {
+		g->count++;
+		if (gap < GBPF_GAP_MOST_NS)
+			g->below++;
+		else
+			gap = GBPF_GAP_MOST_NS;
+		g->sum += gap;
+		g->squares += gap * gap;
+	}
+	t->gap_at = now;
+	t->timed = (u32)t->calls[1] * 0x9e3779b1u < 0xffffffffu / GBPF_SPARSE;
+	return t->timed;
+}
+
+/* One that is always probed, or does not launch: nothing is measured from here. */
+static __always_inline void gap_ends(struct gbpf_thread *t)
+{
+	t->gap_at = t->timed = 0;
+}
+
 static __always_inline u32 cost_of(u32 class, bool returns)
 {
 	if (!returns)
-		return mon.cost_entry;
+		return class == GBPF_CLASS_LAUNCH ? mon.cost_untimed : mon.cost_entry;
 	return class == GBPF_CLASS_LAUNCH ? mon.cost_launch : mon.cost_pair;
 }
 
@@ -182,6 +216,10 @@ static __noinline int call_count(struct pt_regs *ctx, struct gbpf_thread *t, u64
 		t->launches++;
 		kernel = kernel_slot(ctx, pid_tgid, cookie);
 	}
+	if (class == GBPF_CLASS_LAUNCH && cookie & GBPF_COOKIE_HOT)
+		returns &= launch_chosen(t, image_state[COOKIE_IMAGE(cookie)]);
+	else
+		gap_ends(t);
 	spend(t, cookie >> 63, cost_of(class, returns));
 	unwind(t, (u32)PT_REGS_SP(ctx));
 	return returns ? call_open(ctx, t, cookie, slot, kernel) : 0;
@@ -271,22 +309,27 @@ static __noinline void cold_add(u32 pid, u64 ns)
 	__sync_fetch_and_add(&p->cold_ns, ns);
 }
 
+static __always_inline u64 stands_for(const struct gbpf_open *o)
+{
+	return o->hot & 2 ? GBPF_SPARSE : 1;
+}
+
 static __always_inline void cell_end(struct gbpf_cell *c, const struct gbpf_open *o, u64 ns,
 				     s32 ret)
 {
 	u32 bucket = gbpf_bucket(ns);
 
-	__sync_fetch_and_add(&c->sum_ns, ns);
+	__sync_fetch_and_add(&c->sum_ns, ns * stands_for(o));
 	if (bucket < GBPF_BUCKETS)
-		__sync_fetch_and_add(&c->bucket[bucket], 1);
+		__sync_fetch_and_add(&c->bucket[bucket], stands_for(o));
 	if (ns > c->max_ns)
 		c->max_ns = ns; /* two at once may lose the smaller one, or rarely the larger */
 	if (ret && ret != NOT_READY)
-		__sync_fetch_and_add(&c->errors, 1);
+		__sync_fetch_and_add(&c->errors, stands_for(o));
 	else if (o->bytes)
 		__sync_fetch_and_add(&c->bytes, o->bytes);
 	if (ns > GBPF_SLOW_NS && o->class == GBPF_CLASS_LAUNCH)
-		__sync_fetch_and_add(&c->slow, 1);
+		__sync_fetch_and_add(&c->slow, stands_for(o));
 }
 
 static __noinline void class_end(const struct gbpf_open *o, u32 pid, u64 ns, s32 ret)
@@ -298,7 +341,7 @@ static __noinline void class_end(const struct gbpf_open *o, u32 pid, u64 ns, s32
 	case GBPF_CLASS_LAUNCH:
 		k = slot == NO_SLOT ? NULL : bpf_map_lookup_elem(&kernels, &slot);
 		if (k)
-			__sync_fetch_and_add(&k->sum_ns, ns);
+			__sync_fetch_and_add(&k->sum_ns, ns * stands_for(o));
 		break;
 	case GBPF_CLASS_ALLOC:
 		if (!ret)
@@ -345,9 +388,9 @@ static __noinline void count_return(struct pt_regs *ctx, struct gbpf_thread *t, 
 		return;
 	}
 	ns = now - o->ts;
-	if (!t->depth)
-		t->time[o->hot & 1][!!(o->class & GBPF_CLASS_WAITS)] += ns;
 	ns = ns > mon.inside_ns ? ns - mon.inside_ns : 0;
+	if (!t->depth)
+		t->time[o->hot & 1][!!(o->class & GBPF_CLASS_WAITS)] += ns * stands_for(o);
 	cell = bpf_map_lookup_elem(&cells, &o->cell);
 	if (cell)
 		cell_end(cell, o, ns, ret);

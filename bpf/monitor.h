@@ -24,6 +24,14 @@
 #define GBPF_SIBLINGS 4
 #define GBPF_SLOW_NS 50000 /* a launch that takes longer waited for the GPU, probably */
 
+/*
+ * Of launches in windows one in so many is seen at its return, too, and stands for as many;
+ * which, does not depend on what the job does. That costs less than seeing all of them,
+ * and by how much the next launch is later shows what a return costs in this very thread.
+ */
+#define GBPF_SPARSE 4
+#define GBPF_GAP_MOST_NS 16384 /* between two launches; what is longer counts as this */
+
 #define GBPF_CELL_KEY(pid, api) ((__u64)(pid) << 12 | (api))
 #define GBPF_THREAD_KEY(pid, tid) ((__u64)(pid) << 32 | (tid))
 
@@ -33,7 +41,8 @@
 
 enum gbpf_image_state {
 	GBPF_IMAGE_PARITY = 1, /* of the link, of those always attached, that counts */
-	GBPF_IMAGE_OPEN = 2,   /* its window is open */
+	GBPF_IMAGE_OPEN = 2,   /* its window is open, */
+	GBPF_IMAGE_SPARSE = 4, /* and of its launches one in GBPF_SPARSE is timed */
 };
 
 enum gbpf_class { /* what an API is to the monitor; by API id */
@@ -79,7 +88,13 @@ struct gbpf_open {
 	__u64 bytes;
 	__u32 sp, cell, kernel;
 	__u16 api;
-	__u8 class, hot;
+	__u8 class, hot; /* hot: 1, and 2 if it stands for GBPF_SPARSE calls */
+};
+
+/* From launches to the next one, with nothing between that is known of. */
+struct gbpf_gap {
+	__u64 count, below; /* below: those that are shorter than GBPF_GAP_MOST_NS */
+	__u64 sum, squares; /* ns, ns^2 */
 };
 
 struct gbpf_thread {
@@ -99,6 +114,9 @@ struct gbpf_thread {
 	__u64 wait[GBPF_INS][GBPF_WAITS]; /* ns: [enum gbpf_in][gbpf_wait] */
 	__u64 switches;
 	__u64 scratch[6];   /* of copies described by a structure */
+	__u64 gap_at;	    /* when the launch began that a gap is measured from; 0: none is */
+	__u32 timed, pad;   /* that launch, GBPF_SPARSE of which one is, was */
+	struct gbpf_gap gap[2]; /* after those that were not timed, and those that were */
 };
 
 struct gbpf_sibling {
@@ -128,7 +146,8 @@ struct gbpf_monitor_switches {
 	__u32 inside_ns;  /* what our own probe adds to the duration it measures */
 	__u32 cost_entry; /* ns: of a hit without a return probe */
 	__u32 cost_pair;  /* of both ends, */
-	__u32 cost_launch; /* of a launch */
+	__u32 cost_launch; /* of a launch, */
+	__u32 cost_untimed; /* and of one whose return is not looked at */
 	__u32 cost_switch; /* of a notice of the scheduler */
 };
 

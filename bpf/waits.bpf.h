@@ -88,6 +88,7 @@ static __noinline void thread_leaves(struct task_struct *task, struct gbpf_threa
 {
 	runnable_correct(t, BPF_CORE_READ(task, sched_info.run_delay));
 	t->switches++;
+	t->gap_at = 0;
 	t->spent[0] += mon.cost_switch;
 	t->off_wait = wait_kind(task);
 	t->off_in = !t->depth ? GBPF_IN_NONE :

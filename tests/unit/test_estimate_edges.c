@@ -212,13 +212,18 @@ static void test_hostile(void **state)
 		struct estimate e;
 
 		for (int i = 0; i < run % 70; i++) {
-			struct window_count w = {odd_time(&r), odd_time(&r), odd_number(&r),
-						 odd_number(&r), odd_time(&r)};
+			struct window_count w = {
+				.length = odd_time(&r), .lost = odd_time(&r),
+				.count = odd_number(&r), .anchor = odd_number(&r),
+				.spent = odd_number(&r), .stands_for = odd_time(&r)};
 
 			series_add(&s, &w);
 		}
-		f = (struct interval_facts){odd_time(&r), odd_time(&r), (size_t)odd_time(&r),
-					    odd_number(&r), odd_number(&r)};
+		f = (struct interval_facts){
+			.length = odd_time(&r), .covered = odd_time(&r),
+			.windows = (size_t)odd_time(&r), .anchor = odd_number(&r),
+			.spent = odd_number(&r), .seen = odd_number(&r),
+			.cost = odd_number(&r), .cost_sd = odd_number(&r)};
 		e = estimate_share(&s, &f);
 		expect_ordered(&e, 1);
 		e = estimate_rate(&s, &f);

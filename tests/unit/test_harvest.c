@@ -26,11 +26,11 @@ struct rig {
 
 static uint16_t a_copy(void)
 {
-	uint16_t i;
+	size_t i;
 
 	for (i = 1; i <= catalogue_count(); i++)
-		if (catalogue_get(i)->kind == API_COPY)
-			return i;
+		if (catalogue_get((uint16_t)i)->kind == API_COPY)
+			return (uint16_t)i;
 	fail();
 	return 0;
 }
@@ -42,8 +42,10 @@ static int rig_make(void **state)
 	if (!r)
 		return -1;
 	r->m = calloc(1, sizeof(*r->m));
-	if (!r->m)
+	if (!r->m) {
+		free(r);
 		return -1;
+	}
 	r->apis[0] = &r->a;
 	r->a.api = a_copy();
 	r->a.class = GBPF_CLASS_COPY;

@@ -7,9 +7,12 @@
 #define Z 1.959964	/* 97.5 % of a normal law lie below */
 #define DECAY 0.985	/* what a window counts for, of the one after it */
 #define RECENT 4	/* windows at least that tell how much they differ now */
+#define PRIOR_SD 0.1	/* by which ratios of windows differ, as long as that is not seen; */
+#define PRIOR_WINDOWS 2 /* it counts as much as so many windows */
 #define MIN_ANCHORS 30	/* in windows, before launches are told by them */
 #define MIN_LAUNCHES 100 /* likewise */
 #define MIN_PER_WINDOW 2 /* anchors in windows with anything in them, on average */
+#define CONTRADICTED 4	/* windows that differ so much more than expected mean a change */
 #define MIN_GAIN 0.7	/* of the mean's variance, before another estimator is preferred */
 #define SPREAD 8	/* windows in a row that are spread over their strata */
 #define MAX_STRATUM INT64_C(1000000000000000) /* ns: days */
@@ -57,7 +60,7 @@ void series_add(struct series *s, const struct window_count *w)
 		s->count++;
 }
 
-static void rates_take(struct rates *r, const struct series *s, size_t now)
+static void rates_take(struct rates *r, const struct series *s, size_t now, double cost)
 {
 	r->all = s->count < SERIES_WINDOWS ? s->count : SERIES_WINDOWS;
 	r->now = now < r->all ? now : r->all;
@@ -66,20 +69,21 @@ static void rates_take(struct rates *r, const struct series *s, size_t now)
 			&s->windows[(s->next + 2 * SERIES_WINDOWS - 1 - i) % SERIES_WINDOWS];
 
 		r->length[i] = (double)w->length;
-		r->span[i] = r->length[i] - positive((double)w->lost);
+		r->span[i] = r->length[i] - positive(cost * (double)w->lost);
 		if (r->span[i] < r->length[i] / 10) /* nothing slows a job tenfold: a wrong clock */
 			r->span[i] = r->length[i] / 10;
 		r->weight[i] = r->length[i];
 		if (w->stands_for > 0) /* the rest of its stratum; not 0, lest all of them be */
 			r->weight[i] = fmax((double)w->stands_for - r->length[i], 1e-6);
 		r->count[i] = positive(w->count) / r->span[i];
-		r->anchor[i] = positive(w->anchor) / r->span[i];
+		r->anchor[i] = positive(w->anchor - cost * w->spent) / r->span[i];
 	}
 }
 
-static void rest_take(struct rest *rest, const struct rates *r, const struct interval_facts *f)
+static void rest_take(struct rest *rest, const struct rates *r, const struct interval_facts *f,
+		      double cost)
 {
-	double anchors = positive(f->anchor);
+	double anchors = positive(f->anchor - cost * f->spent);
 
 	rest->length = (double)f->length;
 	rest->covered = positive((double)f->covered);
@@ -160,12 +164,12 @@ struct residues {
  * taken to be ratio^2 / 6 at least, the variance of what its ends cut off of a step:
  * a few windows may agree by chance, or because their length is a multiple of it.
  */
-static void residues_take(struct residues *e, const struct rates *r, double ratio)
+static void residues_take(struct residues *e, const struct rates *r, size_t n, double ratio)
 {
 	double decay = 1;
 
 	memset(e, 0, sizeof(*e));
-	for (size_t i = 0; i < r->all; i++, decay *= DECAY) {
+	for (size_t i = 0; i < n; i++, decay *= DECAY) {
 		double anchors = r->anchor[i] * r->span[i];
 		double residue = r->count[i] * r->span[i] - ratio * anchors;
 		double square = residue * residue;
@@ -184,23 +188,25 @@ static void residues_take(struct residues *e, const struct rates *r, double rati
 }
 
 /*
- * Ratio to the anchors (Cochran, ch. 6), pooled over the series, as a prediction
+ * Ratio to the anchors (Cochran, ch. 6), pooled over the newest n windows, as a prediction
  * of the rest: R = sum c / sum a; var(R) = sum (c - R a)^2 / (sum a)^2 (his eq. 6.13,
  * each window by its own residue, so that idle ones do not dilute it); and what the
  * rest's own launches differ by, in proportion to its anchors (Royall, On finite
  * population sampling theory under certain linear regression models, 1970).
+ * A few windows may agree by chance: var(R) is pooled with what ratios may differ by.
  * False where too few anchors were in windows, because windows shorter than a step
- * make R biased and its variance a matter of luck; where too few launches were, because
- * the windows that have one would then be those that contradict R; and where the
- * windows of this interval do contradict it.
+ * make R biased and its variance a matter of luck; and where too few launches were, because
+ * the windows that have one would then be those that contradict R. *against: how far
+ * the windows of this interval do contradict it, 1 being what is to be expected.
  */
-static bool guess_ratio(const struct rates *r, const struct rest *rest, struct guess *g)
+static bool guess_ratio(const struct rates *r, const struct rest *rest, size_t n,
+			struct guess *g, double *against)
 {
 	double c = 0, a = 0, a2 = 0, seen = 0, launches = 0, decay = 1;
-	double per_anchor, of_ratio, expected;
+	double per_anchor, of_ratio, expected, windows;
 	struct residues e;
 
-	for (size_t i = 0; i < r->all; i++, decay *= DECAY) {
+	for (size_t i = 0; i < n; i++, decay *= DECAY) {
 		double anchors = r->anchor[i] * r->span[i];
 
 		launches += r->count[i] * r->span[i];
@@ -211,19 +217,42 @@ static bool guess_ratio(const struct rates *r, const struct rest *rest, struct g
 	}
 	if (seen < MIN_ANCHORS || launches < MIN_LAUNCHES || rest->anchors <= 0)
 		return false;
-	residues_take(&e, r, c / a);
-	g->df = a * a / a2 - 1;
-	if (g->df < 1 || seen < MIN_PER_WINDOW * e.active)
+	residues_take(&e, r, n, c / a);
+	windows = a * a / a2;
+	g->df = fmax(windows - 1 + PRIOR_WINDOWS, 1);
+	if (seen < MIN_PER_WINDOW * e.active)
 		return false;
 	per_anchor = e.e2 / a;
-	of_ratio = e.de2 / (a * a);
-	expected = per_anchor * fmax(e.now_anchors, 1) +
-		   of_ratio * e.now_anchors * e.now_anchors;
-	if (e.now * e.now > 4 * expected)
-		return false;
+	of_ratio = (windows * e.de2 / (a * a) +
+		    PRIOR_WINDOWS * PRIOR_SD * PRIOR_SD * c * c / (a * a) / windows) /
+		   (windows + PRIOR_WINDOWS);
+	expected = of_ratio + PRIOR_SD * PRIOR_SD * c * c / (a * a);
+	expected *= e.now_anchors * e.now_anchors;
+	expected += per_anchor * fmax(e.now_anchors, 1);
+	*against = e.now * e.now / expected;
 	g->rate = c / a * rest->anchors / rest->ns;
 	g->variance = of_ratio * rest->anchors * rest->anchors + per_anchor * rest->anchors;
 	g->variance /= rest->ns * rest->ns;
+	return true;
+}
+
+/*
+ * The pooled ratio; where this interval's windows contradict it, theirs, because the job
+ * does something else now, or if they are too few for one, the pooled one with as much doubt.
+ */
+static bool guess_by_anchors(const struct rates *r, const struct rest *rest, struct guess *g)
+{
+	struct guess own;
+	double against, ignored;
+
+	if (!guess_ratio(r, rest, r->all, g, &against))
+		return false;
+	if (against <= CONTRADICTED)
+		return true;
+	if (r->now && guess_ratio(r, rest, r->now, &own, &ignored))
+		*g = own;
+	else
+		g->variance *= against;
 	return true;
 }
 
@@ -307,8 +336,8 @@ static double ends(const struct rates *r, const struct rest *rest, const struct 
 	return (double)active * edge * edge / 6;
 }
 
-static struct estimate estimate(const struct series *s, const struct interval_facts *f,
-				const struct unit *u)
+static struct estimate estimate_at(const struct series *s, const struct interval_facts *f,
+				   const struct unit *u, double cost)
 {
 	double seen = positive(f->seen), low, high;
 	struct estimate e = {0};
@@ -316,17 +345,17 @@ static struct estimate estimate(const struct series *s, const struct interval_fa
 	struct rates r = {0};
 	struct rest rest;
 
-	rates_take(&r, s, f->windows);
+	rates_take(&r, s, f->windows, cost);
 	if (f->length <= 0 || !r.all)
 		return e;
-	rest_take(&rest, &r, f);
+	rest_take(&rest, &r, f, cost);
 	e.known = true;
 	if (rest.ns <= 0) {
 		e.value = e.low = e.high = seen / rest.length;
 		return e;
 	}
 	best = guess_mean(&r, &rest);
-	if (guess_ratio(&r, &rest, &other) && other.variance < MIN_GAIN * best.variance)
+	if (guess_by_anchors(&r, &rest, &other) && other.variance < MIN_GAIN * best.variance)
 		best = other;
 	best.variance += ends(&r, &rest, u);
 	best.rate = fmin(u->most, best.rate);
@@ -334,6 +363,23 @@ static struct estimate estimate(const struct series *s, const struct interval_fa
 	e.value = (seen + best.rate * rest.ns) / rest.length;
 	e.low = (seen + low * rest.ns) / rest.length;
 	e.high = (seen + high * rest.ns) / rest.length;
+	return e;
+}
+
+/* What is not known of the probes' cost is in every window: it does not average out. */
+static struct estimate estimate(const struct series *s, const struct interval_facts *f,
+				const struct unit *u)
+{
+	double cost = f->cost > 0 ? f->cost : 1, doubt;
+	struct estimate e = estimate_at(s, f, u, cost), other;
+
+	if (!e.known || e.low >= e.high || f->cost_sd <= 0)
+		return e;
+	other = estimate_at(s, f, u, cost + f->cost_sd);
+	doubt = Z * fabs(other.value - e.value);
+	e.low = e.value - hypot(e.value - e.low, doubt);
+	e.low = fmax(e.low, positive(f->seen) / (double)f->length);
+	e.high = fmin(e.value + hypot(e.high - e.value, doubt), u->most);
 	return e;
 }
 

@@ -55,6 +55,7 @@ struct window_count {
 	int64_t lost;	/* of these, ns the busiest thread spent on our probes, not in waiting */
 	double count;	/* of what is estimated */
 	double anchor;	/* of the anchor; 0 where there is none */
+	double spent;	/* of the anchor, ns that were not work but our probes */
 	/*
 	 * ns of the stratum it was placed in (its part of it, if the end of an interval cut
 	 * it in two). Needed where lengths follow what was seen; 0: in proportion to length.
@@ -75,7 +76,13 @@ struct interval_facts {
 	int64_t length;	 /* ns */
 	int64_t covered; /* of these, ns within windows */
 	size_t windows;	 /* newest ones of the series that lie in it */
-	double anchor;	 /* anchors counted in all of it */
+	double anchor;	 /* anchors counted in all of it, */
+	double spent;	 /* probes among them */
+	/*
+	 * What probes cost, of what `lost` and `spent` say, and the standard deviation of
+	 * that: how well it is known limits what windows can tell. Both 0: exactly so.
+	 */
+	double cost, cost_sd;
 	double seen;	 /* counted in its windows: the total is at least this */
 };
 

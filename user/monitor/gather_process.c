@@ -7,8 +7,6 @@
 #include "monitor/private.h"
 #include "probe/catalogue.h"
 
-#define CALIBRATED 0.25 /* so well is known what a hit costs: docs/measurements.md */
-
 struct estimate exactly(double value)
 {
 	return (struct estimate){.known = true, .value = value, .low = value, .high = value};
@@ -33,32 +31,30 @@ bool item_sampled(const struct mon_image *item)
 	return item && item->hot_ns > 0;
 }
 
-struct interval_facts facts_of(const struct mon_image *item, double anchor, double seen)
+struct interval_facts facts_of(const struct gathering *g, const struct mon_process *p,
+			       const struct anchor *anchor, double seen)
 {
+	const struct mon_image *item = item_of(g, p);
+	struct cost cost = cost_of(g->m, p);
+
 	return (struct interval_facts){
 		.length = item->hot_ns,
 		.covered = item->covered,
 		.windows = item->windows,
-		.anchor = anchor,
+		.anchor = anchor ? anchor->all : 0,
+		.spent = anchor ? anchor->spent : 0,
+		.cost = cost.factor,
+		.cost_sd = cost.sd,
 		.seen = seen,
 	};
 }
 
-/*
- * Of the part of the interval in which windows were needed, as part of the whole.
- * Estimates correct for what probes cost while a window is open, so that they are as
- * uncertain as that.
- */
+/* Of the part of the interval in which windows were needed, as part of the whole. */
 struct estimate hot_part(const struct gathering *g, const struct mon_image *item,
-			 struct estimate e, double seen)
+			 struct estimate e)
 {
 	double part = (double)item->hot_ns / (double)g->length;
-	double doubt = CALIBRATED * (item->peak < 1 ? item->peak : 1);
-	double half = e.high > e.low ? doubt * e.value : 0;
-	double least = seen * 1e9 / (double)item->hot_ns;
 
-	e.low = e.low - half > least ? e.low - half : e.low < least ? e.low : least;
-	e.high += half;
 	e.value *= part;
 	e.low *= part;
 	e.high *= part;
@@ -116,9 +112,9 @@ static struct estimate rate_of(const struct gathering *g, const struct mon_proce
 		steady.known = !unseen(p, q);
 		return steady;
 	}
-	facts = facts_of(item, p->anchors, (double)p->sampled[q]);
+	facts = facts_of(g, p, &p->anchors, (double)p->sampled[q]);
 	steady.known = !mixed(p, q);
-	return sum_of(steady, hot_part(g, item, estimate_rate(p->series[q], &facts), facts.seen));
+	return sum_of(steady, hot_part(g, item, estimate_rate(p->series[q], &facts)));
 }
 
 /* ---- one API ---- */
@@ -172,12 +168,11 @@ static void api_gather(const struct gathering *g, const struct mon_process *p, s
 	out->calls_per_s = exactly((double)(out->seen - a->seen) * 1e9 / (double)g->length);
 	if (!item_sampled(item) || (!a->hot && !a->seen))
 		return;
-	facts = facts_of(item, p->anchors, (double)a->seen);
+	facts = facts_of(g, p, &p->anchors, (double)a->seen);
 	out->calls_per_s.known = a->calls && !a->mixed;
 	if (a->calls)
 		out->calls_per_s = sum_of(out->calls_per_s,
-					  hot_part(g, item, estimate_rate(a->calls, &facts),
-						   facts.seen));
+					  hot_part(g, item, estimate_rate(a->calls, &facts)));
 }
 
 static int apis_gather(const struct gathering *g, struct mon_process *p,

@@ -6,9 +6,10 @@
 
 #include "monitor/private.h"
 
-static struct estimate share_of(const struct gathering *g, const struct mon_image *item,
+static struct estimate share_of(const struct gathering *g, const struct mon_process *p,
 				const struct mon_thread *t, unsigned waits)
 {
+	const struct mon_image *item = item_of(g, p);
 	/* what windows saw is estimated from; a window that stayed open saw everything */
 	double ns = (double)(t->now.time[0][waits] - t->begin.time[0][waits] +
 			     t->now.time[1][waits] - t->begin.time[1][waits]) -
@@ -24,8 +25,8 @@ static struct estimate share_of(const struct gathering *g, const struct mon_imag
 		steady.known = waits || item->windows;
 		return steady;
 	}
-	facts = facts_of(item, waits ? 0 : t->anchors, (double)t->seen[waits]);
-	e = sum_of(steady, hot_part(g, item, estimate_share(t->share[waits], &facts), 0));
+	facts = facts_of(g, p, waits ? NULL : &t->anchors, (double)t->seen[waits]);
+	e = sum_of(steady, hot_part(g, item, estimate_share(t->share[waits], &facts)));
 	e.value = e.value > 1 ? 1 : e.value;
 	e.high = e.high > 1 ? 1 : e.high;
 	e.low = e.low > 1 ? 1 : e.low;
@@ -74,18 +75,17 @@ static void waits_gather(const struct gathering *g, const struct mon_thread *t,
 static void thread_gather(const struct gathering *g, const struct mon_process *p,
 			  struct mon_thread *t, struct snapshot_thread *out)
 {
-	const struct mon_image *item = item_of(g, p);
 	double spent = (double)(t->now.spent[0] + t->now.spent[1] - t->begin.spent[0] -
 				t->begin.spent[1]);
 
 	memset(out, 0, sizeof(*out));
 	out->tid = t->tid;
 	memcpy(out->comm, t->comm, sizeof(out->comm));
-	out->dispatch_share = share_of(g, item, t, 0);
-	out->sync_share = share_of(g, item, t, 1);
+	out->dispatch_share = share_of(g, p, t, 0);
+	out->sync_share = share_of(g, p, t, 1);
 	out->elsewhere_share = rest_of(out->dispatch_share, out->sync_share);
 	waits_gather(g, t, out);
-	out->overhead_pct = 100 * spent / (double)g->length;
+	out->overhead_pct = 100 * spent * cost_of(g->m, p).factor / (double)g->length;
 	out->open_api = t->now.open_api;
 	out->open_since = t->now.open_since;
 }

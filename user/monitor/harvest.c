@@ -63,6 +63,7 @@ void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thr
 		out->time[i][1] = load(&t->time[i][1]);
 	}
 	memcpy(out->wait, t->wait, sizeof(out->wait));
+	memcpy(out->gap, t->gap, sizeof(out->gap));
 	out->launches = load(&t->launches);
 	off = load(&t->off_since);
 	if (off && (int64_t)off < now && t->off_wait < GBPF_WAITS && t->off_in < GBPF_INS)
@@ -282,7 +283,7 @@ void harvest_interval_begin(struct monitor *m)
 
 		memset(p->steady, 0, sizeof(p->steady));
 		memset(p->sampled, 0, sizeof(p->sampled));
-		p->anchors = 0;
+		p->anchors = (struct anchor){0};
 		if (p->proc_slot < GBPF_PROCS)
 			p->proc_begin = m->counts.procs[p->proc_slot];
 		for (k = 0; k < p->apis_count; k++)
@@ -293,7 +294,7 @@ void harvest_interval_begin(struct monitor *m)
 			t->begin = t->now;
 			t->begin.at = m->begin;
 			t->seen[0] = t->seen[1] = 0;
-			t->anchors = 0;
+			t->anchors = (struct anchor){0};
 			t->hot_peak *= 0.95;
 		}
 	}

@@ -12,7 +12,7 @@ static double grown(double now, double before)
 	return now > before ? now - before : 0;
 }
 
-/* What a thread worked so far, ns: on a CPU, not waiting for the GPU, not for our probes. */
+/* What a thread worked so far, ns: on a CPU, not waiting for the GPU; our probes included. */
 static double thread_worked(const struct thread_read *t)
 {
 	double worked = (double)t->at;
@@ -20,8 +20,7 @@ static double thread_worked(const struct thread_read *t)
 
 	for (k = 0; k < GBPF_WAITS; k++)
 		worked -= (double)(t->wait[GBPF_IN_NONE][k] + t->wait[GBPF_IN_DISPATCH][k]);
-	worked -= (double)(t->time[0][1] + t->time[1][1]);
-	return worked - (double)(t->spent[0] + t->spent[1]);
+	return worked - (double)(t->time[0][1] + t->time[1][1]);
 }
 
 static bool process_of(const struct mon_process *p, const struct mon_image *item)
@@ -33,21 +32,30 @@ static bool process_of(const struct mon_process *p, const struct mon_image *item
  * What is known all the time, and what launches come with: the work of a thread, or
  * where the scheduler does not tell, its calls that are always probed.
  */
-double thread_anchor(const struct monitor *m, const struct thread_read *t)
+struct anchor thread_anchor(const struct monitor *m, const struct thread_read *t)
 {
-	return m->counts.switch_link >= 0 ? thread_worked(t) : (double)t->calls[0];
+	if (m->counts.switch_link < 0)
+		return (struct anchor){.all = (double)t->calls[0]};
+	return (struct anchor){thread_worked(t), (double)(t->spent[0] + t->spent[1])};
 }
 
-static double window_anchor(const struct monitor *m, const struct mon_process *p)
+static void anchor_add(struct anchor *sum, struct anchor now, struct anchor before)
 {
-	double sum = 0;
+	sum->all += grown(now.all, before.all);
+	sum->spent += grown(now.spent, before.spent);
+}
+
+static struct anchor window_anchor(const struct monitor *m, const struct mon_process *p)
+{
+	struct anchor sum = {0};
 	size_t i;
 
 	for (i = 0; i < p->threads_count; i++) {
 		const struct mon_thread *t = p->threads[i];
 
 		if (t->closed.launches)
-			sum += grown(thread_anchor(m, &t->closed), thread_anchor(m, &t->opened));
+			anchor_add(&sum, thread_anchor(m, &t->closed),
+				   thread_anchor(m, &t->opened));
 	}
 	return sum;
 }
@@ -56,13 +64,13 @@ static double window_anchor(const struct monitor *m, const struct mon_process *p
  * Time for which probes cost the thread besides its last window: attaching one
  * after the other, and taking them away. ns, -1 where that window says nothing.
  */
-static double ramp_of(const struct mon_thread *t, uint64_t spent, const struct mon_image *item)
+static double ramp_of(const struct mon_thread *t, double spent, const struct mon_image *item)
 {
 	double ns;
 
 	if (t->window_rate < 0.3 * item->peak || t->window_rate <= 0)
 		return -1;
-	ns = (double)(spent - t->spent_opened) / t->window_rate -
+	ns = spent / t->window_rate -
 	     (double)(item->closed - item->first_opened);
 	return ns > 0 ? ns : 0;
 }
@@ -74,12 +82,13 @@ void harvest_ramp(struct monitor *m, struct mon_image *item)
 
 	for (i = 0; i < m->processes_count; i++) {
 		const struct mon_process *p = m->processes[i];
+		double factor = process_of(p, item) ? cost_of(m, p).factor : 1;
 
 		for (k = 0; process_of(p, item) && k < p->threads_count; k++) {
 			struct mon_thread *t = p->threads[k];
 			uint64_t spent = m->counts.threads[t->slot].spent[1];
 
-			one = ramp_of(t, spent, item);
+			one = ramp_of(t, factor * (double)(spent - t->spent_opened), item);
 			ramp = one > ramp ? one : ramp;
 			t->spent_opened = spent;
 		}
@@ -110,16 +119,17 @@ void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t n
 
 	for (i = 0; i < m->processes_count; i++) {
 		struct mon_process *p = m->processes[i];
-		double anchor, more;
+		struct anchor anchor;
 
 		for (k = 0; process_of(p, item) && k < p->threads_count; k++) {
 			struct mon_thread *t = p->threads[k];
 
 			thread_read(m, t->slot, now, &t->now);
 			anchor = thread_anchor(m, &t->now);
-			more = item->hot_since ? grown(anchor, t->anchor_at) : 0;
-			t->anchors += more;
-			p->anchors += t->now.launches ? more : 0;
+			if (item->hot_since)
+				anchor_add(&t->anchors, anchor, t->anchor_at);
+			if (item->hot_since && t->now.launches)
+				anchor_add(&p->anchors, anchor, t->anchor_at);
 			t->anchor_at = anchor;
 		}
 	}
@@ -169,6 +179,7 @@ static void series_put(struct series **s, struct window_count w, double count)
 static void threads_window(const struct monitor *m, struct mon_process *p,
 			   struct window_count *w)
 {
+	double factor = cost_of(m, p).factor;
 	uint64_t most = 0;
 	size_t k, n;
 
@@ -177,7 +188,7 @@ static void threads_window(const struct monitor *m, struct mon_process *p,
 		const struct thread_read *a = &t->opened, *b = &t->closed;
 		uint64_t spent = b->spent[0] + b->spent[1] - a->spent[0] - a->spent[1];
 		uint64_t waited = b->time[0][1] + b->time[1][1] - a->time[0][1] - a->time[1][1];
-		double rate = (double)(b->spent[1] - a->spent[1]) / (double)w->length;
+		double rate = factor * (double)(b->spent[1] - a->spent[1]) / (double)w->length;
 
 		t->window_rate = rate;
 		if (rate > t->hot_peak)
@@ -195,8 +206,10 @@ static void threads_window(const struct monitor *m, struct mon_process *p,
 			if (!ns && !t->share[n])
 				continue;
 			/* dispatching is work, waiting is none */
-			if (!n && m->counts.switch_link >= 0)
+			if (!n && m->counts.switch_link >= 0) {
 				own.anchor = grown(thread_worked(b), thread_worked(a));
+				own.spent = (double)spent;
+			}
 			series_put(&t->share[n], own, (double)ns);
 			t->seen[n] += ns;
 		}
@@ -205,10 +218,13 @@ static void threads_window(const struct monitor *m, struct mon_process *p,
 
 static void process_window(struct monitor *m, struct mon_process *p, struct window_count w)
 {
+	struct anchor anchor = window_anchor(m, p);
 	uint64_t q[Q_COUNT] = {0};
 	size_t i;
 
-	w.anchor = window_anchor(m, p);
+	w.anchor = anchor.all;
+	w.spent = anchor.spent;
+	cost_window(p);
 	threads_window(m, p, &w);
 	for (i = 0; i < p->apis_count; i++) {
 		struct mon_api *a = p->apis[i];

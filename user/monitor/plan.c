@@ -42,12 +42,13 @@ static struct image_site *site_of(const struct image *i, uint16_t api)
 static size_t loads_of(const struct monitor *m, const struct mon_process *p, struct load *out,
 		       size_t max, double *sum)
 {
+	double factor = cost_of(m, p).factor;
 	size_t n = 0, k;
 
 	*sum = 0;
 	for (k = 0; k < p->apis_count && n < max; k++) {
 		const struct mon_api *a = p->apis[k];
-		double cost = a->peak * mon_cost(m, a->class) / 1e9;
+		double cost = a->peak * mon_cost(m, a->class) * factor / 1e9;
 
 		*sum += cost;
 		out[n++] = (struct load){a->api, cost};
@@ -170,6 +171,7 @@ static int item_stay_open(struct monitor *m, struct mon_image *item)
 		return err;
 	harvest_window_read(m, item);
 	window_tell(m, item, mon_now());
+	m->counts.image_state[item->image->slot] &= (uint8_t)~GBPF_IMAGE_SPARSE;
 	item->always = true;
 	item->calm = 0;
 	item->settled = true;

@@ -25,6 +25,16 @@ struct cell_read {
 	uint64_t calls, errors, bytes, sum_ns, slow;
 };
 
+/* struct gbpf_gap of the threads of a process, of windows; the older, the less they count. */
+struct gaps {
+	double count[2], below[2], sum[2], squares[2];
+};
+
+/* What a hit costs somewhere, of what it was calibrated to; 1 standard deviation of that. */
+struct cost {
+	double factor, sd;
+};
+
 struct mon_api {
 	uint16_t api;
 	uint8_t class;
@@ -46,8 +56,14 @@ struct thread_read {
 	uint64_t spent[2], calls[2], launches;
 	uint64_t time[2][2]; /* [windows][waits], ns */
 	uint64_t wait[GBPF_INS][GBPF_WAITS];
+	struct gbpf_gap gap[2];
 	uint16_t open_api;
 	int64_t open_since;
+};
+
+/* What launches come with, and what of that are our probes (calibrated), ns. */
+struct anchor {
+	double all, spent;
 };
 
 struct mon_thread {
@@ -58,7 +74,7 @@ struct mon_thread {
 	struct thread_read opened, closed; /* of the window, or the part of it that is told */
 	struct series *share[2];     /* dispatch and waits, of windows; NULL until there was one */
 	uint64_t seen[2];	     /* ns in windows of this interval */
-	double anchor_at, anchors;   /* when its image became hot; while it was */
+	struct anchor anchor_at, anchors; /* when its image became hot; while it was */
 	uint64_t spent_opened;	     /* by probes of windows, when one opened last */
 	double window_rate;	     /* share of its time that probes took in the last window */
 	double hot_peak;	     /* share of its time that probes take while a window is open */
@@ -80,7 +96,8 @@ struct mon_process {
 	struct gbpf_proc proc_begin;
 	uint64_t steady[Q_COUNT], sampled[Q_COUNT]; /* of this interval */
 	struct series *series[Q_COUNT];
-	double anchors; /* thread_anchor() of all that launch, while its image was hot */
+	struct anchor anchors; /* thread_anchor() of all that launch, while its image was hot */
+	struct gaps gaps;
 	bool fresh;	/* something of it was seen for the first time in this window */
 	struct histogram launch_ever, sync_ever;
 	struct usage usage;
@@ -133,6 +150,7 @@ struct monitor {
 	struct gpu_samples gpus;
 	struct ring_buffer *notices;
 	struct calibration cost;
+	double return_ns; /* of a hit's cost, what lies at its return; 0: not measured */
 	uint64_t seed; /* of where windows are */
 	struct mon_image *items; /* by index of images */
 	size_t items_count;
@@ -193,9 +211,14 @@ void cell_read(const struct gbpf_cell *c, struct cell_read *out);
 /* The difference of two readings, to the quantities of its process. */
 void quantities_add(const struct mon_api *a, const struct cell_read *from,
 		    const struct cell_read *to, uint64_t *q);
-double thread_anchor(const struct monitor *m, const struct thread_read *t);
+struct anchor thread_anchor(const struct monitor *m, const struct thread_read *t);
 void peak_add(struct mon_api *a, uint64_t calls, int64_t ns);
 void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thread_read *out);
+
+/* cost.c: what a hit costs */
+int cost_measure(struct monitor *m); /* before anything is probed */
+void cost_window(struct mon_process *p);
+struct cost cost_of(const struct monitor *m, const struct mon_process *p);
 
 /* windows.c: when windows are open */
 int windows_step(struct monitor *m, int64_t now);   /* opens and closes what is due */
@@ -239,9 +262,11 @@ struct estimate exactly(double value);
 struct estimate sum_of(struct estimate a, struct estimate b); /* of independent things */
 const struct mon_image *item_of(const struct gathering *g, const struct mon_process *p);
 bool item_sampled(const struct mon_image *item); /* NULL: not */
-struct interval_facts facts_of(const struct mon_image *item, double anchor, double seen);
+/* anchor NULL: there is none */
+struct interval_facts facts_of(const struct gathering *g, const struct mon_process *p,
+			       const struct anchor *anchor, double seen);
 struct estimate hot_part(const struct gathering *g, const struct mon_image *item,
-			 struct estimate e, double seen);
+			 struct estimate e);
 
 /* self.c: what gbpf itself uses */
 uint64_t self_cpu_ns(void);

@@ -39,7 +39,8 @@ void window_close(struct monitor *m, struct mon_image *item)
 {
 	int64_t now;
 
-	m->counts.image_state[item->image->slot] &= (uint8_t)~GBPF_IMAGE_OPEN;
+	m->counts.image_state[item->image->slot] &= (uint8_t)~(GBPF_IMAGE_OPEN |
+							       GBPF_IMAGE_SPARSE);
 	now = mon_now(); /* not when we decided: what is counted is counted until here */
 	harvest_window_read(m, item);
 	closer_give(m->closer, image_window_take(item->image));
@@ -172,12 +173,14 @@ static int64_t item_paid(const struct monitor *m, const struct mon_image *item)
 
 	for (i = 0; i < m->processes_count; i++) {
 		const struct mon_process *p = m->processes[i];
+		double factor = p->image == item->image ? cost_of(m, p).factor : 1;
 
 		for (k = 0; p->image == item->image && k < p->threads_count; k++) {
 			const struct mon_thread *t = p->threads[k];
 
 			spent = (double)m->counts.threads[t->slot].spent[1] -
 				(double)t->spent_opened;
+			spent *= factor;
 			worst = spent > worst ? spent : worst;
 		}
 	}
@@ -198,7 +201,8 @@ int window_open(struct monitor *m, struct mon_image *item)
 	harvest_ramp(m, item);
 	harvest_window_begin(m, item);
 	item->opened = item->first_opened = mon_now();
-	m->counts.image_state[item->image->slot] |= GBPF_IMAGE_OPEN;
+	m->counts.image_state[item->image->slot] |=
+		GBPF_IMAGE_OPEN | (m->return_ns > 0 ? GBPF_IMAGE_SPARSE : 0);
 	item->told = 0;
 	item->next = item->opened + item->length;
 	return 0;

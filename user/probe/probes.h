@@ -100,6 +100,11 @@ struct calibration {
  */
 int calibrate(struct probes *p, struct calibration *out, int (*between)(void *ctx), void *ctx);
 /*
+ * Programs that count: ns that a launch costs with these flags in its cookie, in calls that
+ * take turns with those of a function like it that is not probed. Takes about 80 ms.
+ */
+int calibrate_launches(struct probes *p, uint64_t flags, double *ns);
+/*
  * The same for the entry of a function whose first instruction the kernel must
  * single-step: why such functions are left alone. -EOPNOTSUPP but on x86-64.
  */
