@@ -115,6 +115,7 @@ def test_help_names_every_view(run_gbpf, recording):
         "summary", "api_sum", "launch_sum", "sync_sum", "copy_sum", "thread_sum", "cold_sum",
         "open_sum", "proc_sum", "gpu_sum", "kern_sum", "kern_gb_sum", "kern_exec_sum",
         "gpu_mem_sum", "api_gpu_sum", "gpu_trace", "gap_sum", "stream_sum",
+        "step_sum", "variation_sum", "sync_sites", "mem_sum", "leak_sum",
     ):
         assert name in text
         assert run_gbpf("report", recording, "--view", name).returncode == 0

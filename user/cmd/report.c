@@ -26,8 +26,10 @@ static const struct opt opts[] = {
 		 "kernel, grid and block), sync_sum (waiting), copy_sum (copies and sets), "
 		 "thread_sum (each thread: dispatching, waiting, elsewhere), cold_sum (first "
 		 "calls), open_sum (calls that had not returned when the trace ended), "
-		 "proc_sum (each process), gpu_sum (each GPU: clocks, power, temperature); and of "
-		 "what trace --gpu-time recorded: kern_sum (each kernel), kern_gb_sum (by grid and "
+		 "proc_sum (each process), gpu_sum (each GPU: clocks, power, temperature), step_sum "
+		 "(steps, found in the order of calls), sync_sites (waits by what came before), "
+		 "mem_sum (memory), leak_sum (what was not freed); and of "
+		 "what trace --gpu-time recorded: variation_sum (kernels whose times vary), kern_sum (each kernel), kern_gb_sum (by grid and "
 		 "block), kern_exec_sum (launch, queue and kernel), gpu_mem_sum (copies and sets), "
 		 "api_gpu_sum (calls beside them), gpu_trace (each by time), gap_sum (when a GPU "
 		 "had nothing to do, and why), stream_sum (each stream). nsys's names do too."},

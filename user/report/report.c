@@ -19,6 +19,7 @@ static const struct view *const views[] = {
 	&view_thread,  &view_cold, &view_open,	 &view_proc, &view_gpu,
 	&view_kern,    &view_kern_gb, &view_kern_exec, &view_memory, &view_api_gpu,
 	&view_trace,   &view_gap, &view_stream,
+	&view_step,    &view_variation, &view_site, &view_mem, &view_leak,
 };
 #define VIEWS (sizeof(views) / sizeof(views[0]))
 

@@ -35,6 +35,11 @@ struct row_work {
 	struct row_spread total, api, queue, kernel, size;
 };
 
+/* Of what the calls of a process allocated; numbers and bytes, all known. */
+struct row_memory {
+	int64_t allocations, frees, failed, before, twice, allocated, live, peak, host_live;
+};
+
 /* Times in ns, sizes in bytes, shares in 1/1000 %, rates in 1/1000 per second. */
 struct row {
 	const char *name, *kernel, *comm, *cmdline, *container, *exe, *library, *kind, *direction,
@@ -60,6 +65,7 @@ struct row {
 	union { /* views are of the one or the other */
 		struct row_gpu gpu;
 		struct row_work work;
+		struct row_memory memory;
 	};
 	int64_t gpu_busy_share, gpu_watched, gap_share; /* of the summary */
 	const char *gap;
@@ -119,7 +125,8 @@ struct view {
 
 extern const struct view view_summary, view_api, view_launch, view_sync, view_copy, view_thread,
 	view_cold, view_open, view_proc, view_gpu, view_kern, view_kern_gb, view_kern_exec,
-	view_memory, view_api_gpu, view_trace, view_gap, view_stream;
+	view_memory, view_api_gpu, view_trace, view_gap, view_stream,
+	view_step, view_variation, view_mem, view_leak, view_site;
 
 const struct view *view_find(const char *name); /* by name or alias; NULL if there is none */
 const struct column *column_find(const struct view *v, const char *key);
@@ -291,6 +298,9 @@ int64_t gpu_index(const struct session *s, uint32_t device); /* NVML's; NA */
 const char *work_operation(const struct work *w); /* of copies and sets */
 const char *memory_word(unsigned memory);	  /* "pageable", …; NULL: not known */
 int64_t work_throughput(uint64_t bytes, int64_t ns); /* 1/1000 GB/s; NA */
+
+/* Each costs a look at everything, and no machine has as many. */
+#define MOST_DEVICES 1024
 
 /* ---- gpu_summary.c ---- */
 int gpu_summary_build(struct report_ctx *c, struct row *r); /* 0 or -ENOMEM */
