@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -14,6 +15,8 @@ from gbpf import wait_until
 from inject import (PAYLOAD, TARGET, WAITS, compiled, inject, start_inject, target, unharmed)
 
 pytestmark = [pytest.mark.root]
+
+MEMFD_CREATE = 319  # on x86-64
 
 
 def test_no_wait_is_cut_short():
@@ -187,9 +190,23 @@ def test_stopped():
         assert t.threads("State")[0].startswith("T")
 
 
-def test_seccomp():
-    with target("poll", preexec_fn=sandbox.answering(sandbox.BPF, errno.EPERM)) as t:
-        refused(t.pid, errno.EOPNOTSUPP, "seccomp")
+def test_seccomp_that_is_harmless():
+    """As in containers: calls that nobody needs here fail."""
+    with target("poll", "regs", preexec_fn=sandbox.answering(sandbox.BPF, errno.EPERM)) as t:
+        said = inject(t.pid, times=2)
+        assert [s.err for s in said] == [0, 0], said
+        unharmed(t)
+
+
+@pytest.mark.parametrize("filter_of", [
+    sandbox.answering(MEMFD_CREATE, errno.EPERM), sandbox.killing(sandbox.BPF)],
+    ids=["needed", "kills"])
+def test_seccomp_that_is_not(filter_of):
+    with target("poll", "regs", preexec_fn=filter_of) as t:
+        said = inject(t.pid)
+        assert said.err == -errno.EOPNOTSUPP and "seccomp" in said.why, said
+        assert re.search(rf"system call ({MEMFD_CREATE}|{sandbox.BPF})\b", said.why)
+        unharmed(t)
 
 
 def test_static(tmp_path):

@@ -45,8 +45,8 @@ def libc_of(suite):
     source = place / "sources.list"
     source.write_text("deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] "
                       f"http://deb.debian.org/debian {suite} main\n")
-    apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={source}", "-o", "Dir::Etc::sourceparts=-",
-           "-o", f"Dir::State::lists={place}/lists", "-o", f"Dir::Cache={place}/cache",
+    apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={source}",
+           "-o", "Dir::Etc::sourceparts=-", "-o", f"Dir::State::lists={place}/lists", "-o", f"Dir::Cache={place}/cache",
            "-o", "Dir::State::status=/dev/null"]
     if not list(place.glob("*.deb")):
         assert run(*apt, "update").returncode == 0
@@ -64,8 +64,8 @@ def linked_with(directory, output):
     assert built.returncode == 0, built.stderr
     libraries = [directory / name
                  for name in ("libc.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1")]
-    built = run("gcc", "-nodefaultlibs", "-o", output, f"{output}.o", "-Wl,--no-as-needed", *libraries,
-                "-lgcc", f"-Wl,--dynamic-linker={directory}/ld-linux-x86-64.so.2",
+    built = run("gcc", "-nodefaultlibs", "-o", output, f"{output}.o", "-Wl,--no-as-needed",
+                *libraries, "-lgcc", f"-Wl,--dynamic-linker={directory}/ld-linux-x86-64.so.2",
                 f"-Wl,-rpath,{directory}", "-Wl,--allow-shlib-undefined")
     assert built.returncode == 0, built.stderr
     return output

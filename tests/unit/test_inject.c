@@ -209,6 +209,113 @@ static void frame_in_little_room(void **state)
 	}
 }
 
+/* ---- seccomp filters ---- */
+
+static const struct seccomp_data a_call = {
+	.nr = 7, .arch = 0xc000003e, .instruction_pointer = 0x1122334455667788,
+	.args = {0xaabbccdd00000005}};
+
+static uint32_t answer(const struct sock_filter *code, size_t length)
+{
+	return filter_run(code, length, &a_call);
+}
+
+#define ANSWER(...)                                                                            \
+	answer((const struct sock_filter[]){__VA_ARGS__},                                      \
+	       sizeof((const struct sock_filter[]){__VA_ARGS__}) / sizeof(struct sock_filter))
+#define LOAD(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)
+#define IMM(value) BPF_STMT(BPF_LD | BPF_IMM, value)
+#define ALU(op, value) BPF_STMT(BPF_ALU | BPF_K | (op), value)
+#define RETURN(value) BPF_STMT(BPF_RET | BPF_K, value)
+#define RETURN_A BPF_STMT(BPF_RET | BPF_A, 0)
+#define IF(op, value) BPF_JUMP(BPF_JMP | BPF_K | (op), value, 0, 1)
+
+static void instructions_of_filters(void **state)
+{
+	assert_int_equal(ANSWER(LOAD(0), RETURN_A), 7);
+	assert_int_equal(ANSWER(LOAD(4), RETURN_A), 0xc000003e);
+	assert_int_equal(ANSWER(LOAD(8), RETURN_A), 0x55667788);
+	assert_int_equal(ANSWER(LOAD(12), RETURN_A), 0x11223344);
+	assert_int_equal(ANSWER(LOAD(16), RETURN_A), 5);
+	assert_int_equal(ANSWER(LOAD(20), RETURN_A), 0xaabbccdd);
+	assert_int_equal(ANSWER(BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0), RETURN_A), 64);
+	assert_int_equal(ANSWER(IMM(9), ALU(BPF_ADD, 4), ALU(BPF_MUL, 3), ALU(BPF_SUB, 1),
+				ALU(BPF_DIV, 2), RETURN_A), 19);
+	assert_int_equal(ANSWER(IMM(0xf0), ALU(BPF_OR, 0xf), ALU(BPF_AND, 0x3c), ALU(BPF_XOR, 1),
+				ALU(BPF_LSH, 4), ALU(BPF_RSH, 2), RETURN_A), 0xf4);
+	assert_int_equal(ANSWER(IMM(1), BPF_STMT(BPF_ALU | BPF_NEG, 0), RETURN_A), UINT32_MAX);
+	assert_int_equal(ANSWER(IMM(6), BPF_STMT(BPF_ST, 3), IMM(1),
+				BPF_STMT(BPF_LDX | BPF_MEM, 3),
+				BPF_STMT(BPF_ALU | BPF_ADD | BPF_X, 0), RETURN_A), 7);
+	assert_int_equal(ANSWER(IMM(5), BPF_STMT(BPF_MISC | BPF_TAX, 0), IMM(0),
+				BPF_STMT(BPF_STX, 15), BPF_STMT(BPF_LD | BPF_MEM, 15),
+				RETURN_A), 5);
+	assert_int_equal(ANSWER(IMM(5), IF(BPF_JEQ, 5), RETURN(1), RETURN(2)), 1);
+	assert_int_equal(ANSWER(IMM(5), IF(BPF_JEQ, 6), RETURN(1), RETURN(2)), 2);
+	assert_int_equal(ANSWER(IMM(5), IF(BPF_JGT, 5), RETURN(1), RETURN(2)), 2);
+	assert_int_equal(ANSWER(IMM(5), IF(BPF_JGE, 5), RETURN(1), RETURN(2)), 1);
+	assert_int_equal(ANSWER(IMM(5), IF(BPF_JSET, 4), RETURN(1), RETURN(2)), 1);
+	assert_int_equal(ANSWER(IMM(5), IF(BPF_JSET, 2), RETURN(1), RETURN(2)), 2);
+	assert_int_equal(ANSWER(BPF_STMT(BPF_JMP | BPF_JA, 1), RETURN(1), RETURN(2)), 2);
+}
+
+/* The kernel would not have taken them; whoever says so must not be believed. */
+static void filters_that_are_broken(void **state)
+{
+	const uint32_t killed = SECCOMP_RET_KILL_PROCESS;
+
+	assert_int_equal(answer(NULL, 0), killed);
+	assert_int_equal(ANSWER(IMM(5)), killed);
+	assert_int_equal(ANSWER(LOAD(61), RETURN(0x7fff0000)), killed);
+	assert_int_equal(ANSWER(LOAD(64), RETURN(0x7fff0000)), killed);
+	assert_int_equal(ANSWER(LOAD(UINT32_MAX), RETURN(0x7fff0000)), killed);
+	assert_int_equal(ANSWER(BPF_STMT(BPF_LD | BPF_MEM, 16), RETURN(0x7fff0000)), killed);
+	assert_int_equal(ANSWER(BPF_STMT(BPF_ST, 16), RETURN(0x7fff0000)), killed);
+	assert_int_equal(ANSWER(ALU(BPF_DIV, 0), RETURN(0x7fff0000)), killed);
+	assert_int_equal(ANSWER(BPF_STMT(BPF_JMP | BPF_JA, UINT32_MAX), RETURN(1)), killed);
+}
+
+static int judged(const struct sock_filter *code, size_t length, long *nr)
+{
+	struct filters f = {.count = 1};
+
+	f.programs[0].code = (struct sock_filter *)(uintptr_t)code;
+	f.programs[0].length = length;
+	return filters_judge(&f, nr);
+}
+
+#define JUDGED(nr, ...)                                                                        \
+	judged((const struct sock_filter[]){__VA_ARGS__},                                      \
+	       sizeof((const struct sock_filter[]){__VA_ARGS__}) / sizeof(struct sock_filter), nr)
+
+static void filters_that_are_harmless(void **state)
+{
+	const uint32_t allow = SECCOMP_RET_ALLOW, error = SECCOMP_RET_ERRNO | EPERM;
+	struct filters none = {0};
+	long nr;
+
+	assert_int_equal(filters_judge(&none, &nr), 0);
+	assert_int_equal(JUDGED(&nr, RETURN(allow)), 0);
+	assert_int_equal(JUDGED(&nr, RETURN(SECCOMP_RET_LOG)), 0);
+	assert_int_equal(JUDGED(&nr, RETURN(error)), -EOPNOTSUPP);
+	/* a call that nobody needs: an error is fine, everything else is not */
+	assert_int_equal(JUDGED(&nr, LOAD(0), IF(BPF_JEQ, 321), RETURN(error), RETURN(allow)), 0);
+	assert_int_equal(JUDGED(&nr, LOAD(0), IF(BPF_JEQ, 321), RETURN(SECCOMP_RET_TRAP),
+				RETURN(allow)), -EOPNOTSUPP);
+	assert_int_equal(nr, 321);
+	assert_int_equal(JUDGED(&nr, LOAD(0), IF(BPF_JEQ, 321), RETURN(SECCOMP_RET_USER_NOTIF),
+				RETURN(allow)), -EOPNOTSUPP);
+	assert_int_equal(JUDGED(&nr, LOAD(0), IF(BPF_JEQ, 319), RETURN(error), RETURN(allow)),
+			 -EOPNOTSUPP);
+	assert_int_equal(nr, 319);
+	/* no memory that can be written and executed (an argument), another architecture */
+	assert_int_equal(JUDGED(&nr, LOAD(32), IF(BPF_JEQ, 7), RETURN(error), RETURN(allow)),
+			 -EOPNOTSUPP);
+	assert_int_equal(nr, 9);
+	assert_int_equal(JUDGED(&nr, LOAD(4), IF(BPF_JEQ, 0xc000003e), RETURN(allow),
+				RETURN(SECCOMP_RET_KILL_PROCESS)), 0);
+}
+
 /* ---- a process: a copy of this one, whose addresses are known ---- */
 
 static struct inject_plan plan_of(pid_t pid, char *why)
@@ -320,6 +427,9 @@ int main(void)
 #ifdef __x86_64__
 		cmocka_unit_test(frame_holds_the_registers),
 		cmocka_unit_test(frame_in_little_room),
+		cmocka_unit_test(instructions_of_filters),
+		cmocka_unit_test(filters_that_are_broken),
+		cmocka_unit_test(filters_that_are_harmless),
 		cmocka_unit_test(addresses_of_a_process),
 		cmocka_unit_test(options_that_cannot_be),
 		cmocka_unit_test(process_that_has_ended),

@@ -294,6 +294,7 @@ void inject_plan_free(struct inject_plan *p)
 {
 	free(p->linker_text);
 	p->linker_text = NULL;
+	filters_free(&p->filters);
 	if (p->pidfd >= 0)
 		close(p->pidfd);
 	p->pidfd = -1;

@@ -30,7 +30,7 @@ struct attempt {
 	const struct inject_options *options;
 	struct inject_result *result;
 	int64_t until;
-	int err;
+	int err, filters_err;
 	struct stopped stopped[STOPPED_MAX];
 };
 
@@ -48,6 +48,50 @@ static void account(struct attempt *a, uint32_t tid, int64_t ns)
 		a->result->longest_ns = ns;
 }
 
+/*
+ * The filters of a stopped thread are read in microseconds, and judged when it has been
+ * let go: a thread with the same ones can be used then.
+ */
+static bool filters_allow(struct attempt *a, uint32_t tid)
+{
+	struct filters now;
+	bool known;
+
+	a->filters_err = 0;
+	if (!a->plan->filtered)
+		return true;
+	a->filters_err = filters_read(&now, tid);
+	if (a->filters_err)
+		return false;
+	known = a->plan->filters_good && filters_equal(&now, &a->plan->filters);
+	filters_free(&a->plan->filters);
+	a->plan->filters = now;
+	a->plan->filters_good = known;
+	return known;
+}
+
+/* -EAGAIN: try another thread now. */
+static int filters_look(struct attempt *a)
+{
+	struct inject_plan *p = a->plan;
+	long nr;
+
+	if (!p->filtered || p->filters_good)
+		return -EAGAIN;
+	if (a->filters_err)
+		return inject_refuse(p, -EOPNOTSUPP,
+				     "The process has a seccomp filter, which cannot be read (%s): "
+				     "it could kill the process for our system calls.",
+				     strerror(-a->filters_err));
+	p->filters_good = !filters_judge(&p->filters, &nr);
+	if (p->filters_good)
+		return -EAGAIN;
+	return inject_refuse(p, -EOPNOTSUPP,
+			     "The process has a seccomp filter that does not allow what is needed "
+			     "(system call %ld), or would do worse than refuse it.",
+			     nr);
+}
+
 /* With the thread stopped where it was caught. */
 static int use(struct attempt *a, struct tracee *t, uint32_t tid)
 {
@@ -61,7 +105,7 @@ static int use(struct attempt *a, struct tracee *t, uint32_t tid)
 	bool stands = true;
 	int left, err = -EAGAIN;
 
-	if (inject_safe(a->plan, tracee_sp(t)))
+	if (inject_safe(a->plan, tracee_sp(t)) && filters_allow(a, tid))
 		err = load(&l, &stands);
 	if (stands && err != -EAGAIN) {
 		left = tracee_leave(t);
@@ -73,7 +117,7 @@ static int use(struct attempt *a, struct tracee *t, uint32_t tid)
 	if (left && err == -EAGAIN)
 		err = -ESTALE; /* it may still be ours: this thread has to end */
 	account(a, tid, tracee_stopped_ns(t));
-	return err;
+	return err == -EAGAIN ? filters_look(a) : err;
 }
 
 /* -EAGAIN: this thread was not the right one. -ESTALE: likewise, and we must let go of it. */

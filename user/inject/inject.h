@@ -38,14 +38,14 @@ struct inject_result {
  * Threads may call it at the same time, for different processes; not for a child that
  * another thread waits for with waitpid(2), which would be told of its stops. While a
  * thread is looked for, one CPU is busy and every system call of the machine takes some
- * ten nanoseconds longer. Needs CAP_BPF and
- * CAP_PERFMON (or CAP_SYS_ADMIN), and CAP_SYS_PTRACE for other users' processes.
+ * ten nanoseconds longer. Needs CAP_BPF and CAP_PERFMON (or CAP_SYS_ADMIN, as it takes
+ * anyway for processes with seccomp filters), and CAP_SYS_PTRACE for other users' processes.
  *
  * 0, or with r->why filled:
  * -ESRCH       no such process, or it ended meanwhile
  * -EPERM       ptrace(2) is forbidden, or somebody else traces it
  * -EALREADY    a memfd of this name is loaded there
- * -EOPNOTSUPP  not in this program (static, musl, 32-bit, seccomp, shadow stacks) or not
+ * -EOPNOTSUPP  not in this program (static, musl, 32-bit, shadow stacks, seccomp) or not
  *              on this kernel (before 5.17)
  * -EAGAIN      no thread came to a place that is safe within the limit
  * -EBUSY       another thread is loading a library

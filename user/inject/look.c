@@ -90,11 +90,12 @@ static int look_at_line(struct inject_plan *p, const char *line)
 				     "only one can.",
 				     v);
 	v = value_of(line, "Seccomp");
-	if (v && strcmp(v, "0"))
+	if (v && !strcmp(v, "1"))
 		return inject_refuse(p, -EOPNOTSUPP,
-				     "The process has a seccomp filter (containers have "
-				     "one by default), which could kill it for our "
-				     "system calls; start it without one.");
+				     "The process runs in seccomp's strict mode, which allows "
+				     "nothing that is needed.");
+	if (v && strcmp(v, "0"))
+		p->filtered = true; /* what the filters say can be read when a thread is stopped */
 	v = value_of(line, "x86_Thread_features");
 	if (v && strstr(v, "shstk"))
 		return inject_refuse(p, -EOPNOTSUPP,

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "inject/filter.h"
 #include "inject/inject.h"
 
 #define INJECT_RANGES 4
@@ -30,6 +31,9 @@ struct inject_plan {
 	size_t calls_count;
 	struct inject_range allocators[INJECT_ALLOCATORS];
 	size_t allocators_count;
+	bool filtered;		    /* there are seccomp filters */
+	struct filters filters;	    /* of the thread stopped last */
+	bool filters_good;	    /* and they were found harmless */
 	bool standalone; /* the program names no dynamic linker: static, or it is one itself */
 	bool own_malloc;	    /* the program brings an allocator that we cannot tell apart */
 	struct inject_range linker; /* its text */
