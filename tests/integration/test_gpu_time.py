@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 import time
 
 import gbpf
@@ -239,3 +240,119 @@ def test_the_job_is_killed(tmp_path):
     assert len(rec.works) > 300
     ids = {c for c, _ in truth}
     assert all(w["correlation"] in ids for w in rec.works)
+
+
+# ---- what can be odd ----
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ppm, offset", [(50, 0), (-20, 10**9), (0, 7000), (400, 0)])
+def test_a_clock_of_cuptis_own(tmp_path, ppm, offset):
+    """Times are within the stated bound, whatever that clock does."""
+    done, rec, truths = command(tmp_path, "--pattern", "steady", "--rate", "1000", "--duration",
+                                "1.5", env={"SIMCUPTI_DRIFT_PPM": str(ppm),
+                                            "SIMCUPTI_OFFSET_NS": str(offset)})
+    assert done.returncode == 0
+    (one,) = truths.values()
+    assert works.check_process(rec, one) == len(one.work) > 500
+    assert rec.error(one.pid) < 1_000_000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault, event, text", [
+    ("START0", "bad", "a time was zero"), ("END0", "bad", "a time was zero"),
+    ("NEGATIVE", "bad", "the end came before the beginning"),
+    ("DROP", "dropped", "CUPTI's own buffers were full")])
+def test_what_is_lost_is_counted(tmp_path, fault, event, text):
+    done, rec, truths = command(tmp_path, "--pattern", "steady", "--rate", "1000", "--duration",
+                                "1", env={f"SIMCUPTI_{fault}": "50"})
+    assert done.returncode == 0
+    (one,) = truths.values()
+    seen = [w for w in one.work if w.correlation]
+    assert len(seen) > 300
+    assert rec.counted(event) == len(seen) // 50
+    assert len(rec.works) + rec.counted(event) == len(seen)
+    assert {e["text"] for e in rec.of(event)} == {text}
+    assert f"{len(seen) // 50} lost" in done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", ["cuptiActivityEnable=1@1", "cuptiSubscribe=15@1",
+                                   "cuptiGetTimestamp=999@3", "cuptiActivityFlushAll=999@1"])
+def test_cupti_fails(tmp_path, fault):
+    done, rec, truths = command(tmp_path, "--iterations", "3", env={"SIMCUPTI_FAIL": fault})
+    assert done.returncode == 0, "that is the job's own affair no more than ours"
+    (failed,) = rec.of("failed")
+    assert "CUPTI_ERROR" in failed["text"] and failed["count"] == int(fault.split("=")[1][:-2])
+    assert failed["text"] in done.stderr
+    (one,) = truths.values()
+    launches = [c["api"] for c in gbpf.calls(tmp_path / "t.gbpf") if "Launch" in c["api"]]
+    assert len(launches) == len([c for c in one.calls if "Launch" in c.api]) > 100
+
+
+@pytest.fixture
+def everybodys():
+    """A directory that other users can get to, too."""
+    with tempfile.TemporaryDirectory(prefix="gbpf-test-") as path:
+        os.chmod(path, 0o777)
+        yield pathlib.Path(path)
+
+
+def unshared(tmp_path, *how):
+    """A job below unshare(1) or the like, and what is recorded of it."""
+    process = subprocess.Popen(
+        [*how, JOB, "--quiet", "--lib", SIM / "lib", "--truth", tmp_path / "truth.%p", *STEADY[:-1],
+         "3", "--threads", "2"], stdin=subprocess.DEVNULL, env=gbpf.sim_env())
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    gbpf.wait_until(lambda: list(tmp_path.glob("truth.*")))
+    time.sleep(0.3)
+    pid = int((children.read_text().split() or [process.pid])[0])
+    done, rec = attach(tmp_path, "-p", pid)
+    assert process.wait() == 0
+    return done, rec, pid, next(iter(gbpf.truths(tmp_path).values()))
+
+
+@pytest.mark.long
+def test_a_pid_namespace(tmp_path):
+    """Threads in the recording are the host's, whatever they are called inside."""
+    done, rec, pid, one = unshared(tmp_path, "unshare", "--pid", "--fork", "--mount-proc")
+    assert done.returncode == 0, done.stderr
+    assert one.pid == 1 and len(rec.of("ended", pid)) == 1
+    inside, outside = {w.tid for w in one.work}, {c["tid"] for c in rec.calls.values()}
+    assert len(inside) == len(outside) == 2
+    assert not inside & outside and pid in outside
+
+
+@pytest.mark.long
+def test_a_time_namespace(tmp_path):
+    done, rec, pid, _ = unshared(tmp_path, "unshare", "--time", "--fork", "--monotonic", "1000")
+    assert done.returncode == 0
+    assert "cannot be compared" in rec.of("failed", pid)[0]["text"] and not rec.works
+
+
+@pytest.mark.long
+def test_another_users_process(everybodys):
+    done, rec, _, one = unshared(everybodys, "setpriv", "--reuid=65534", "--regid=65533",
+                                 "--clear-groups")
+    assert done.returncode == 0, done.stderr
+    assert works.check_process(rec, one) > 500
+
+
+@pytest.mark.long
+def test_a_command_of_the_user_who_called_sudo(everybodys):
+    done, rec, truths = command(everybodys, "--iterations", "3",
+                                env={"SUDO_UID": "65534", "SUDO_GID": "65534"})
+    assert done.returncode == 0, done.stderr
+    (one,) = truths.values()
+    assert works.check_process(rec, one) == len(one.work)
+
+
+@pytest.mark.long
+@pytest.mark.quiet
+def test_every_process_of_the_machine(tmp_path):
+    with gbpf.job(tmp_path, *STEADY, "--children", "3") as job:
+        gbpf.wait_until(lambda: len(list(tmp_path.glob("truth.*"))) == 4)
+        done, rec = attach(tmp_path, "-a", seconds="2")
+    assert job.returncode == 0 and done.returncode == 0, done.stderr
+    for one in gbpf.truths(tmp_path).values():
+        assert works.check_process(rec, one) > 300

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,6 @@
 #define COME_NS (3000 * MS)  /* for a process that calls CUDA to have connected by then */
 #define PAUSE_NS (20 * MS)   /* the rings to us hold some 75 000 records */
 #define FINISH_NS (8000 * MS)
-#define PROCESSES_MOST 4096
 
 #define LATE "the recording ended before the sidecar could begin"
 #define ABSENT                                                                                     \
@@ -45,24 +43,68 @@ struct gpu_process *gpu_time_find(const struct gpu_time *g, uint32_t pid)
 	return NULL;
 }
 
+/* Forgets those that are gone; what they were is in the file. */
+static void processes_clean(struct gpu_time *g)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < g->count; i++) {
+		if (g->items[i]->gone && !g->items[i]->sidecar)
+			free(g->items[i]);
+		else
+			g->items[kept++] = g->items[i];
+	}
+	g->count = kept;
+}
+
 static struct gpu_process *process_add(struct tracer *t, uint32_t pid)
 {
 	struct gpu_time *g = t->gpu_time;
-	struct gpu_process *p, **grown;
+	struct gpu_process *p;
 
 	if (g->count == PROCESSES_MOST)
-		return NULL;
-	grown = realloc(g->items, (g->count + 1) * sizeof(struct gpu_process *));
-	p = grown ? calloc(1, sizeof(*p)) : NULL;
-	if (grown)
-		g->items = grown;
+		processes_clean(g);
+	p = g->count < PROCESSES_MOST ? calloc(1, sizeof(*p)) : NULL;
 	if (!p)
 		return NULL;
 	p->t = t;
 	p->pid = pid;
 	p->seen = tracer_now();
 	g->items[g->count++] = p;
+	g->any = true;
 	return p;
+}
+
+/* Once: there is no room for all who want it. */
+static int tell_too_many(struct gpu_time *g)
+{
+	if (g->too_many)
+		return 0;
+	g->too_many = true;
+	return gpu_time_event(&g->whole, RECORD_SIDECAR_REFUSED, 0,
+			      "of some processes, because there are too many");
+}
+
+static void stats_add(struct gpu_time_stats *to, const struct sidecar *s)
+{
+	struct sidecar_stats one;
+
+	sidecar_stats(s, &one);
+	to->works += one.works;
+	to->calls += one.calls;
+	to->dropped += one.dropped;
+	to->bad += one.bad;
+	if (one.clock_error > to->clock_error)
+		to->clock_error = one.clock_error;
+}
+
+/* Its sidecar is over: what is left of it is its numbers. */
+static void retire(struct gpu_process *p)
+{
+	stats_add(&p->t->gpu_time->stats, p->sidecar);
+	sidecar_free(p->sidecar);
+	p->sidecar = NULL;
+	p->over = true;
 }
 
 /* What is worth a word when it happens; all of it is in the file. */
@@ -84,7 +126,7 @@ static void tell(struct gpu_process *p, const struct record_sidecar *r)
 			    p->pid, r->text, code);
 	else if (r->event == RECORD_SIDECAR_WITHDREW)
 		tracer_tell(t, "no more GPU time of process %u: %s", p->pid, r->text);
-	else if (r->event == RECORD_SIDECAR_GONE && !p->began && p->stopped_ns)
+	else if (r->event == RECORD_SIDECAR_GONE && !p->began)
 		tracer_tell(t, "no GPU time of process %u: it ended, or its sidecar did", p->pid);
 	else
 		return;
@@ -160,7 +202,7 @@ static int come(struct tracer *t, int fd)
 		return 0;
 	}
 	p = gpu_time_find(t->gpu_time, (uint32_t)peer.pid);
-	if (p && p->sidecar && sidecar_state(p->sidecar) == SIDECAR_OVER) {
+	if (p && p->over) {
 		p->gone = true; /* another program runs there by now */
 		p = NULL;
 	}
@@ -168,7 +210,7 @@ static int come(struct tracer *t, int fd)
 		p = process_add(t, (uint32_t)peer.pid);
 	if (!p || p->sidecar || p->t->gpu_time->stopping) {
 		close(fd);
-		return 0;
+		return p ? 0 : tell_too_many(t->gpu_time);
 	}
 	return connected(p, fd);
 }
@@ -195,7 +237,7 @@ static int take_injected(struct tracer *t)
 
 	while (!err && t->gpu_time->injector && injector_take(t->gpu_time->injector, &in) == 1) {
 		p = gpu_time_find(t->gpu_time, in.pid);
-		if (!p || p->sidecar || t->gpu_time->stopping) {
+		if (!p || p->sidecar || p->over || t->gpu_time->stopping) {
 			if (in.result.socket >= 0)
 				close(in.result.socket);
 			continue;
@@ -214,24 +256,33 @@ static int take_injected(struct tracer *t)
 /* Calls CUDA, and did not come: the command's environment is not its own, perhaps. */
 static int absent(struct gpu_process *p, int64_t now)
 {
-	if (p->sidecar || p->told || p->gone || p->t->gpu_time->options.listener < 0 ||
+	if (p->sidecar || p->over || p->told || p->gone || p->t->gpu_time->options.listener < 0 ||
 	    p->t->gpu_time->stopping || now - p->seen < COME_NS)
 		return 0;
 	return gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0, ABSENT);
 }
 
-static int process_step(struct gpu_process *p, int64_t now)
+/* Its sidecar waits to be started: nobody else may begin unseen from then on. */
+static int start(struct gpu_process *p)
 {
-	struct gpu_time *g = p->t->gpu_time;
-	int err = p->sidecar ? sidecar_step(p->sidecar) : absent(p, now);
 	char why[256];
 
-	if (err || !p->sidecar || sidecar_state(p->sidecar) != SIDECAR_READY || g->stopping)
-		return err;
 	if (watch_others(p, why, sizeof(why)))
 		return sidecar_end(p->sidecar, RECORD_SIDECAR_REFUSED, why);
-	sidecar_start(p->sidecar, g->options.window);
+	sidecar_start(p->sidecar, p->t->gpu_time->options.window);
 	return 0;
+}
+
+static int process_step(struct gpu_process *p, int64_t now)
+{
+	int err = p->sidecar ? sidecar_step(p->sidecar) : absent(p, now);
+
+	if (!err && p->sidecar && sidecar_state(p->sidecar) == SIDECAR_READY &&
+	    !p->t->gpu_time->stopping)
+		err = start(p);
+	if (p->sidecar && sidecar_state(p->sidecar) == SIDECAR_OVER)
+		retire(p);
+	return err;
 }
 
 int gpu_time_step(struct tracer *t)
@@ -253,18 +304,13 @@ int gpu_time_step(struct tracer *t)
 	return err;
 }
 
-static bool active(const struct gpu_process *p)
-{
-	return p->sidecar && sidecar_state(p->sidecar) != SIDECAR_OVER;
-}
-
 int64_t gpu_time_pause(const struct tracer *t)
 {
 	const struct gpu_time *g = t->gpu_time;
 	size_t i;
 
 	for (i = 0; g && i < g->count; i++)
-		if (active(g->items[i]))
+		if (g->items[i]->sidecar)
 			return PAUSE_NS;
 	return INT64_MAX;
 }
@@ -278,7 +324,7 @@ int gpu_time_process(struct tracer *t, uint32_t pid)
 		return 0;
 	p = process_add(t, pid);
 	if (!p)
-		return g->count == PROCESSES_MOST ? 0 : -ENOMEM;
+		return tell_too_many(g);
 	return g->injector ? injector_add(g->injector, pid) : 0;
 }
 
@@ -287,10 +333,10 @@ int gpu_time_ended(struct tracer *t, uint32_t pid)
 	struct gpu_process *p = t->gpu_time ? gpu_time_find(t->gpu_time, pid) : NULL;
 
 	/* one that is connected is what took its place already */
-	if (!p || active(p))
+	if (!p || p->sidecar)
 		return 0;
 	p->gone = true;
-	if (p->sidecar || p->told)
+	if (p->over || p->told)
 		return 0;
 	return gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0,
 			      t->gpu_time->injector ? "it ended before the sidecar could begin" :
@@ -349,7 +395,8 @@ static bool all_over(const struct gpu_time *g)
 	size_t i;
 
 	for (i = 0; i < g->count; i++)
-		if (active(g->items[i]) && sidecar_state(g->items[i]->sidecar) > SIDECAR_READY)
+		if (g->items[i]->sidecar &&
+		    sidecar_state(g->items[i]->sidecar) > SIDECAR_READY)
 			return false;
 	return true;
 }
@@ -363,7 +410,7 @@ static int tell_late(struct gpu_time *g)
 
 	for (i = 0; !err && i < g->count; i++) {
 		p = g->items[i];
-		if (!p->told && !p->began && !p->gone)
+		if (!p->told && !p->began && !p->over && !p->gone)
 			err = gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0,
 					     g->injector || p->sidecar ? LATE : ABSENT);
 	}
@@ -387,10 +434,9 @@ int gpu_time_finish(struct tracer *t)
 		err = take_injected(t);
 	if (!err)
 		err = tell_late(g);
-	if (!err && !g->count && !g->options.why_not)
+	if (!err && !g->any && !g->options.why_not)
 		err = gpu_time_event(&g->whole, RECORD_SIDECAR_REFUSED, 0,
 				     "no process called CUDA while it was recorded");
-	gpu_time_stats(t, &g->stats);
 	gpu_time_free(t);
 	return err;
 }
@@ -398,29 +444,16 @@ int gpu_time_finish(struct tracer *t)
 void gpu_time_stats(const struct tracer *t, struct gpu_time_stats *out)
 {
 	const struct gpu_time *g = t->gpu_time;
-	struct sidecar_stats one;
 	size_t i;
 
 	if (!g) {
 		*out = t->gpu_time_stats;
 		return;
 	}
-	*out = (struct gpu_time_stats){
-		.processes = g->stats.processes,
-		.refused = g->stats.refused,
-		.stopped_ns = g->stats.stopped_ns,
-	};
-	for (i = 0; i < g->count; i++) {
-		if (!g->items[i]->sidecar)
-			continue;
-		sidecar_stats(g->items[i]->sidecar, &one);
-		out->works += one.works;
-		out->calls += one.calls;
-		out->dropped += one.dropped;
-		out->bad += one.bad;
-		if (one.clock_error > out->clock_error)
-			out->clock_error = one.clock_error;
-	}
+	*out = g->stats;
+	for (i = 0; i < g->count; i++)
+		if (g->items[i]->sidecar)
+			stats_add(out, g->items[i]->sidecar);
 }
 
 void gpu_time_free(struct tracer *t)
@@ -433,11 +466,11 @@ void gpu_time_free(struct tracer *t)
 	injector_free(g->injector);
 	watch_others_free(g);
 	for (i = 0; i < g->count; i++) {
-		sidecar_free(g->items[i]->sidecar);
+		if (g->items[i]->sidecar)
+			retire(g->items[i]);
 		free(g->items[i]);
 	}
 	t->gpu_time_stats = g->stats;
-	free(g->items);
 	free(g);
 	t->gpu_time = NULL;
 }

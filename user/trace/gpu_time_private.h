@@ -6,6 +6,8 @@
 #include "trace/injector.h"
 #include "trace/private.h"
 
+#define PROCESSES_MOST 4096 /* at a time, with a sidecar or about to get one */
+
 struct foreign;
 
 struct gpu_process {
@@ -14,20 +16,22 @@ struct gpu_process {
 	int64_t seen; /* calling CUDA or connecting first, ns */
 	struct sidecar *sidecar; /* NULL: not there, or not yet */
 	int64_t stopped_ns;
-	bool began, told;
+	bool began, told, over; /* over: its sidecar was there, and is no more */
 	bool gone; /* the number may be another's by now */
 };
 
 struct gpu_time {
 	struct gpu_time_options options;
 	struct gpu_process whole; /* for what concerns no one process */
-	struct gpu_process **items;
+	struct gpu_process *items[PROCESSES_MOST];
 	size_t count;
+	bool any; /* ever */
 	struct injector *injector; /* NULL: they come by themselves */
 	struct foreign *foreign;   /* NULL: nobody was to be watched yet */
 	bool foreign_waited;	   /* for, with all the rest */
 	bool stopping;
-	struct gpu_time_stats stats;
+	struct gpu_time_stats stats; /* of sidecars that are over */
+	bool too_many;		     /* processes: told */
 };
 
 /* Writes a RECORD_SIDECAR of a process now, and tells it where it is worth a word. */
