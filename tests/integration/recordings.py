@@ -237,7 +237,8 @@ def _busy_thread(r, random, pid, tid, streams, hostile, now):
             continue
         stream = random.choice(streams)
         c = r.call(pid, tid, kind, now, now + took, stream=0x70 + stream,
-                   ret=2 if kind in (ALLOC, SYNC) and random.random() < 0.3 else 0, size=random.choice([0, 1, 4096, 1 << 40]))
+                   ret=2 if kind in (ALLOC, SYNC) and random.random() < 0.3 else 0,
+                   size=random.choice([0, 1, 4096, 1 << 40]))
         begin = max(free[stream], now + random.choice([0, 1, took, took + 30_000]))
         if random.random() < 0.2:
             begin = now + took  # overlaps what is still running there

@@ -218,6 +218,8 @@ def check_content(trace, recording, pid):
     for e in events(trace, *GPU_CATEGORIES):
         assert e["args"]["stream"] == e["tid"] % LANE and e["args"]["device"] == e["pid"]
     assert trace["gbpf"]["losses"].get("ring_full", 0) == recording.losses
+    assert recording.losses == sum(e["args"]["count"] for e in trace["traceEvents"]
+                                   if e["name"] == "events were lost before here")
 
 
 def check_file(trace, recording, pid):

@@ -54,7 +54,7 @@ struct kineto {
 	size_t arrows_count, arrows_cap, arrows_at;
 	struct kineto_mark {
 		int64_t begin, end;
-		enum { MARK_WINDOW, MARK_STEP, MARK_OVERHEAD } kind;
+		enum { MARK_WINDOW, MARK_STEP, MARK_OVERHEAD, MARK_LOSS } kind;
 		uint32_t number;
 	} *marks; /* by begin */
 	size_t marks_count, marks_at;

@@ -46,7 +46,8 @@ int kineto_marks(struct kineto *k)
 		err = export_lanes_new(&k->overhead_lanes, true);
 	if (err)
 		return err;
-	k->marks = calloc(s->windows_count + s->overheads_count + steps + 1, sizeof(*k->marks));
+	k->marks = calloc(s->windows_count + s->overheads_count + s->losses_count + steps + 1,
+			  sizeof(*k->marks));
 	if (!k->marks)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->windows_count; i++)
@@ -57,6 +58,8 @@ int kineto_marks(struct kineto *k)
 		if (s->overheads[i].process == k->process)
 			add(k, s->overheads[i].begin, s->overheads[i].end, MARK_OVERHEAD,
 			    s->overheads[i].kind);
+	for (size_t i = 0; i < s->losses_count; i++)
+		add(k, s->losses[i].ts, s->losses[i].ts, MARK_LOSS, i);
 	qsort(k->marks, k->marks_count, sizeof(*k->marks), mark_order);
 	return 0;
 }
@@ -132,6 +135,22 @@ static void put_window(struct kineto *k, const struct kineto_mark *m)
 	put(k, ")\",\"args\":{\"Op count\":0}}");
 }
 
+/* A global line, as "Record Window End" is one. */
+static void put_loss(struct kineto *k, const struct kineto_mark *m)
+{
+	const struct record_loss *l = &k->s->losses[m->number];
+
+	put_event(k);
+	put(k, "{\"name\":\"events were lost before here\",\"ph\":\"i\",\"s\":\"g\","
+	       "\"pid\":\"\",\"tid\":\"\",\"ts\":");
+	put_ts(k, m->begin);
+	put(k, ",\"args\":{\"count\":");
+	put_uint(k, l->count);
+	put(k, ",\"cause\":");
+	put_uint(k, l->cause);
+	put(k, "}}");
+}
+
 void kineto_put_marks(struct kineto *k, int64_t until)
 {
 	for (; k->marks_at < k->marks_count && k->marks[k->marks_at].begin <= until;
@@ -142,6 +161,8 @@ void kineto_put_marks(struct kineto *k, int64_t until)
 			put_window(k, m);
 		else if (m->kind == MARK_STEP)
 			put_step(k, m);
+		else if (m->kind == MARK_LOSS)
+			put_loss(k, m);
 		else
 			put_overhead(k, m);
 	}

@@ -245,7 +245,8 @@ static void put_diagnostics(struct sqlite_writer *w)
 				     "chunk is here");
 	if (q->end == READER_END_DAMAGED)
 		diagnose(w, WARNING, "the recording is damaged: everything before is here");
-	count(w, WARNING, j->works - j->matched, "pieces of GPU work have no call that caused them");
+	count(w, WARNING, j->works - j->matched,
+	      "pieces of GPU work have no call that caused them");
 	count(w, WARNING, j->dropped, "records of GPU work were lost");
 	count(w, WARNING, j->bad, "records of GPU work made no sense");
 	if (!session_has_work(w->s))
