@@ -15,6 +15,7 @@
 #include "bpf/switches.h"
 
 #include "gbpf.skel.h"
+#include "gbpf_foreign.skel.h"
 #include "gbpf_hold.skel.h"
 #include "gbpf_monitor.skel.h"
 
@@ -93,6 +94,17 @@ static int hold_print(void)
 	return object_print(skel->obj, gbpf_hold__load(skel));
 }
 
+static int foreign_print(void)
+{
+	struct gbpf_foreign *skel = gbpf_foreign__open();
+
+	if (!skel)
+		return 1;
+	attach_type(skel->progs.gbpf_foreign, ATTACH_MULTI);
+	logs_take(skel->obj);
+	return object_print(skel->obj, gbpf_foreign__load(skel));
+}
+
 static int monitor_print(void)
 {
 	struct gbpf_monitor *skel = gbpf_monitor__open();
@@ -111,5 +123,6 @@ int main(void)
 	int err = calls_print();
 
 	err |= hold_print();
+	err |= foreign_print();
 	return err | monitor_print();
 }
