@@ -119,49 +119,53 @@ static int push(struct spans *v, size_t *cap, int64_t begin, int64_t end)
 	return 0;
 }
 
-/* From when on a process may have used its devices: its first launch, copy or work. */
-static int64_t first_use(const struct session *s, uint32_t process)
+/* From when on processes may have used their devices: first launch, copy or work of each. */
+static int64_t *first_uses(const struct session *s)
 {
-	int64_t first = INT64_MAX;
+	int64_t *first = malloc((s->processes_count + 1) * sizeof(*first));
 
-	for (size_t i = 0; i < s->streams_count; i++)
-		if (s->streams[i].process == process && s->streams[i].works &&
-		    s->works[s->streams[i].first_work].begin < first)
-			first = s->works[s->streams[i].first_work].begin;
-	for (size_t i = 0; i < s->threads_count; i++) {
+	for (size_t i = 0; first && i < s->processes_count; i++)
+		first[i] = INT64_MAX;
+	for (size_t i = 0; first && i < s->streams_count; i++) {
+		const struct session_stream *st = &s->streams[i];
+
+		if (st->works && s->works[st->first_work].begin < first[st->process])
+			first[st->process] = s->works[st->first_work].begin;
+	}
+	for (size_t i = 0; first && i < s->threads_count; i++) {
 		const struct session_thread *t = &s->threads[i];
 
-		if (t->process != process)
-			continue;
 		for (uint32_t c = t->first_call; c < t->first_call + t->calls; c++) {
-			if (s->calls[c].begin >= first)
+			if (s->calls[c].begin >= first[t->process])
 				break;
 			if (s->apis[s->calls[c].api].sorts & (API_IS_LAUNCH | API_IS_COPY))
-				first = s->calls[c].begin;
+				first[t->process] = s->calls[c].begin;
 		}
 	}
 	return first;
 }
 
-/* What a process did unwatched the others' windows do not show. */
-static int watch_process(struct watch *w, uint32_t process)
+/* What a process did unwatched the others' windows do not show. Covers are by process. */
+static int watch(struct watch *w, const bool *users, int64_t *first)
 {
 	const struct session *s = w->s;
-	const struct session_process *p = &s->processes[process];
-	int64_t at = first_use(s, process);
 	int err = 0;
 
 	for (size_t i = 0; i < s->covers_count && !err; i++) {
 		const struct session_cover *c = &s->covers[i];
 
-		if (c->process != process)
+		if (!users[c->process])
 			continue;
 		err = push(&w->seen, &w->seen_cap, c->begin, c->end);
 		if (!err)
-			err = push(&w->unseen, &w->unseen_cap, at, c->begin);
-		at = c->end > at ? c->end : at;
+			err = push(&w->unseen, &w->unseen_cap, first[c->process], c->begin);
+		if (c->end > first[c->process])
+			first[c->process] = c->end;
 	}
-	return err ? err : push(&w->unseen, &w->unseen_cap, at, p->last);
+	for (size_t i = 0; i < s->processes_count && !err; i++)
+		if (users[i])
+			err = push(&w->unseen, &w->unseen_cap, first[i], s->processes[i].last);
+	return err;
 }
 
 /* Marks the processes that use it: with works there, or if there are none, that know it. */
@@ -201,20 +205,21 @@ int device_covered(const struct session *s, uint32_t physical, struct spans *out
 {
 	struct watch w = { .s = s };
 	bool *users = calloc(s->processes_count + 1, sizeof(*users));
-	int err = users ? 0 : -ENOMEM;
+	int64_t *first = first_uses(s);
+	int err = users && first ? 0 : -ENOMEM;
 
 	*out = (struct spans){ 0 };
-	if (!err)
+	if (!err) {
 		find_users(s, physical, users);
-	for (size_t i = 0; i < s->processes_count && !err; i++)
-		if (users[i])
-			err = watch_process(&w, (uint32_t)i);
+		err = watch(&w, users, first);
+	}
 	if (!err) {
 		unite(&w.seen);
 		unite(&w.unseen);
 		err = subtract(&w.seen, &w.unseen, out);
 	}
 	free(users);
+	free(first);
 	spans_free(&w.seen);
 	spans_free(&w.unseen);
 	if (err)

@@ -20,7 +20,9 @@ static bool has_work(const struct session *s, uint32_t process)
 	return false;
 }
 
-static const char *note_reason(const struct record_sidecar *r)
+const char session_no_sidecar[] = "recorded without --gpu-time";
+
+const char *sidecar_reason(const struct record_sidecar *r)
 {
 	switch (r->event) {
 	case RECORD_SIDECAR_REFUSED:
@@ -43,7 +45,7 @@ const char *session_no_work(const struct session *s, uint32_t process)
 	if (process == UINT32_MAX ? session_has_work(s) : has_work(s, process))
 		return NULL;
 	for (size_t i = s->sidecars_count; i-- > 0;) {
-		const char *reason = note_reason(&s->sidecars[i]);
+		const char *reason = sidecar_reason(&s->sidecars[i]);
 
 		if (!reason || (process != UINT32_MAX && s->sidecar_process[i] != process))
 			continue;
@@ -51,7 +53,7 @@ const char *session_no_work(const struct session *s, uint32_t process)
 			return reason;
 		loaded = reason;
 	}
-	return loaded ? loaded : "recorded without --gpu-time";
+	return loaded ? loaded : session_no_sidecar;
 }
 
 /* The first cover of the process that ends after ts; covers_count: none. */

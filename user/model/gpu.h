@@ -17,6 +17,9 @@ bool session_has_work(const struct session *s);
  * there is. The text may be the target's: escape it.
  */
 const char *session_no_work(const struct session *s, uint32_t process);
+/* What this note says of that, if anything. */
+const char *sidecar_reason(const struct record_sidecar *r);
+extern const char session_no_sidecar[]; /* what is said where there is no note at all */
 
 /* Is [from, to) wholly inside the sidecar's windows of this process? */
 bool work_covered(const struct session *s, uint32_t process, int64_t from, int64_t to);

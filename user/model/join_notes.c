@@ -15,16 +15,24 @@ struct side {
 	size_t count;
 	uint32_t pid, tid;
 	uint32_t first, end; /* calls */
+	uint32_t *after;     /* of each of them: the first that is not inside of it */
 };
 
-static bool inside_of(const struct session *s, uint32_t call, uint32_t outer)
+/* What is inside of a call follows it. */
+static bool inside_of(const struct side *side, uint32_t call, uint32_t outer)
 {
-	for (int i = 0; call != CALL_NONE && i < MAX_DEPTH; i++) {
-		call = s->calls[call].parent;
-		if (call == outer)
-			return true;
+	return call != CALL_NONE && call > outer && call < side->after[outer - side->first];
+}
+
+static void find_after(const struct session *s, struct side *side)
+{
+	for (uint32_t i = side->end; i-- > side->first;) {
+		uint32_t next = i + 1;
+
+		while (next < side->end && s->calls[next].parent == i)
+			next = side->after[next - side->first];
+		side->after[i - side->first] = next;
 	}
-	return false;
 }
 
 static bool has_end(const struct call *c)
@@ -36,12 +44,10 @@ static bool has_end(const struct call *c)
 static int64_t call_until(const struct session *s, const struct side *side, uint32_t call)
 {
 	const struct call *c = &s->calls[call];
-	uint32_t next = call + 1;
+	uint32_t next = side->after[call - side->first];
 
 	if (has_end(c))
 		return c->end;
-	while (next < side->end && next - call < MAX_INSIDE && inside_of(s, next, call))
-		next++;
 	return next < side->end ? s->calls[next].begin : TS_LIMIT;
 }
 
@@ -68,20 +74,19 @@ static uint32_t innermost(const struct join *j, const struct side *side, uint32_
 			  const struct work_call_note *n)
 {
 	uint32_t best = CALL_NONE;
-	int64_t best_overlap = 0, overlap;
+	int64_t best_overlap = 0, overlap = 0;
 
 	for (uint32_t i = 0; i < NEAR && last - i >= side->first && last >= i; i++) {
 		uint32_t call = last - i;
 
-		for (int depth = 0; call != CALL_NONE && depth < MAX_DEPTH; depth++) {
+		for (int depth = 0; call != CALL_NONE; depth++) {
 			if (contains(j, side, call, n, &overlap))
 				break;
-			call = j->s->calls[call].parent;
+			call = depth < MAX_DEPTH ? j->s->calls[call].parent : CALL_NONE;
 		}
-		if (call == CALL_NONE || call < side->first || inside_of(j->s, best, call) ||
-		    !contains(j, side, call, n, &overlap))
+		if (call == CALL_NONE || inside_of(side, best, call))
 			continue;
-		if (best == CALL_NONE || inside_of(j->s, call, best) || overlap > best_overlap) {
+		if (best == CALL_NONE || inside_of(side, call, best) || overlap > best_overlap) {
 			best = call;
 			best_overlap = overlap;
 		}
@@ -262,9 +267,9 @@ static int split(struct works_builder *w, struct side **sides, size_t *count, ui
 int join_notes(struct join *j)
 {
 	struct works_builder *w = &j->b->works;
-	uint32_t *side_of;
+	uint32_t *side_of, *after = NULL;
 	struct side *sides = NULL;
-	size_t count = 0;
+	size_t count = 0, after_cap = 0;
 	int err;
 
 	if (!w->calls_count)
@@ -275,9 +280,16 @@ int join_notes(struct join *j)
 	for (size_t i = 0; i < count && !err; i++) {
 		sort_notes(sides[i].notes, sides[i].count);
 		find_calls(j->s, &sides[i]);
-		if (sides[i].end > sides[i].first)
-			err = join_side(j, &sides[i]);
+		if (sides[i].end == sides[i].first)
+			continue;
+		err = GROW(after, after_cap, sides[i].end - sides[i].first);
+		if (err)
+			break;
+		sides[i].after = after;
+		find_after(j->s, &sides[i]);
+		err = join_side(j, &sides[i]);
 	}
+	free(after);
 	free(sides);
 	return err;
 }

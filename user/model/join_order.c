@@ -10,8 +10,9 @@
  */
 #include "model/join.h"
 
-#define LONGEST_RUN 64 /* calls that overlap one another */
-#define NEAR 4	       /* calls that may be around the begin of a window */
+#define MOST_COVERS 4096 /* that are looked at: each costs a look at all threads and streams */
+#define LONGEST_RUN 64	 /* calls that overlap one another */
+#define NEAR 4		 /* calls that may be around the begin of a window */
 
 enum sort { SORT_KERNEL, SORT_GRAPH, SORT_COPY, SORTS, SORT_NONE = SORTS };
 
@@ -388,6 +389,7 @@ int join_order(struct join *j)
 	const struct session *s = j->s;
 	struct ordering o = { .j = j };
 	bool *outer = NULL;
+	size_t ordered = 0;
 	int err = 0;
 
 	for (size_t i = 0; i < s->covers_count && !err; i++) {
@@ -396,6 +398,8 @@ int join_order(struct join *j)
 		o.cover = &s->covers[i];
 		if (!o.cover->whole || (of->notes && o.cover->begin < of->graphs_wrong))
 			continue;
+		if (ordered++ == MOST_COVERS)
+			break;
 		if (!outer)
 			err = mark_outer(s, &outer);
 		o.outer = outer;

@@ -59,7 +59,7 @@ int gpu_summary_build(struct report_ctx *c, struct row *r)
 	struct balance all = { 0 }, one;
 	int err = 0;
 
-	for (uint32_t i = 0; i < s->devices_count && !err; i++) {
+	for (uint32_t i = 0; i < s->devices_count && i < MOST_DEVICES && !err; i++) {
 		if (s->devices[i].physical != i)
 			continue;
 		err = balance_of(s, i, &one);
@@ -108,7 +108,7 @@ void gpu_summary_print(const struct report_ctx *c, FILE *out, const char *label_
 	struct balance b;
 	bool any = false;
 
-	for (uint32_t i = 0; i < s->devices_count; i++) {
+	for (uint32_t i = 0; i < s->devices_count && i < MOST_DEVICES; i++) {
 		if (s->devices[i].physical != i || balance_of(s, i, &b) || !b.watched)
 			continue;
 		fprintf(out, "%s%-19s%s", label_start, "GPU time", label_end);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* How far the GPU's times can be trusted, and why there are none. */
 #include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "model/gpu.h"
 #include "report/row.h"
@@ -30,35 +30,58 @@ static void json_covers(const struct session *s, struct json *j)
 	json_end_array(j);
 }
 
-/* Processes that called CUDA and of which nothing was recorded. */
-static const char *missing(const struct session *s, uint32_t process)
+/*
+ * Of processes that called CUDA, or had to do with the sidecar, and of which nothing was
+ * recorded: why. One pass over everything, because processes may be many. The caller frees;
+ * NULL: no memory, or nobody asked for GPU time.
+ */
+static const char **find_missing(const struct session *s)
 {
+	const char **reason = calloc(s->processes_count + 1, sizeof(*reason));
+	bool *final = calloc(s->processes_count + 1, sizeof(*final));
+
+	if (!reason || !final || !s->sidecars_count) {
+		free(reason);
+		free(final);
+		return NULL;
+	}
 	for (size_t i = 0; i < s->threads_count; i++)
-		if (s->threads[i].process == process && s->threads[i].calls)
-			return session_no_work(s, process);
-	for (size_t i = 0; i < s->sidecars_count; i++)
-		if (s->sidecar_process[i] == process)
-			return session_no_work(s, process);
-	return NULL;
+		if (s->threads[i].calls)
+			reason[s->threads[i].process] = session_no_sidecar;
+	for (size_t i = s->sidecars_count; i-- > 0;) { /* the last one counts */
+		uint32_t process = s->sidecar_process[i];
+		const char *said = sidecar_reason(&s->sidecars[i]);
+
+		if (!final[process] && said)
+			reason[process] = said;
+		final[process] |= said && s->sidecars[i].event != RECORD_SIDECAR_ATTACHED;
+	}
+	for (size_t i = 0; i < s->covers_count; i++)
+		reason[s->covers[i].process] = NULL;
+	for (size_t i = 0; i < s->streams_count; i++)
+		reason[s->streams[i].process] = NULL;
+	free(final);
+	return reason;
 }
 
 static void json_missing(const struct session *s, struct json *j)
 {
+	const char **reasons = find_missing(s);
+
 	json_key(j, "not_recorded");
 	json_begin_array(j);
-	for (uint32_t i = 0; i < s->processes_count && s->sidecars_count; i++) {
-		const char *reason = missing(s, i);
-
-		if (!reason)
+	for (size_t i = 0; reasons && i < s->processes_count; i++) {
+		if (!reasons[i])
 			continue;
 		json_begin_object(j);
 		json_key(j, "pid");
 		json_uint(j, s->processes[i].pid);
 		json_key(j, "reason");
-		json_string(j, reason);
+		json_string(j, reasons[i]);
 		json_end_object(j);
 	}
 	json_end_array(j);
+	free(reasons);
 }
 
 static void json_count(struct json *j, const char *key, uint64_t count)
@@ -107,14 +130,13 @@ static void print_reason(const struct report_ctx *c, FILE *out, uint32_t process
 
 static size_t print_missing(const struct report_ctx *c, FILE *out)
 {
+	const char **reasons = find_missing(c->s);
 	size_t count = 0;
 
-	for (uint32_t i = 0; i < c->s->processes_count && c->s->sidecars_count; i++) {
-		const char *reason = missing(c->s, i);
-
-		if (reason && ++count <= 8)
-			print_reason(c, out, i, reason);
-	}
+	for (uint32_t i = 0; reasons && i < c->s->processes_count; i++)
+		if (reasons[i] && ++count <= 8)
+			print_reason(c, out, i, reasons[i]);
+	free(reasons);
 	if (count > 8)
 		fprintf(out, "and of %zu more processes\n", count - 8);
 	return count;

@@ -99,7 +99,7 @@ static int build_gap(struct report_ctx *ctx)
 	const struct session *s = ctx->s;
 	int err = 0;
 
-	for (uint32_t i = 0; i < s->devices_count && !err; i++)
+	for (uint32_t i = 0; i < s->devices_count && i < MOST_DEVICES && !err; i++)
 		if (s->devices[i].physical == i)
 			err = device_rows(ctx, i);
 	return err;
