@@ -11,12 +11,14 @@
 #include <string.h>
 
 #include "bpf/hold.h"
+#include "bpf/inject.h"
 #include "bpf/monitor.h"
 #include "bpf/switches.h"
 
 #include "gbpf.skel.h"
 #include "gbpf_foreign.skel.h"
 #include "gbpf_hold.skel.h"
+#include "gbpf_inject.skel.h"
 #include "gbpf_monitor.skel.h"
 
 #define LOG_STATS 4 /* the kernel's BPF_LOG_STATS */
@@ -105,6 +107,16 @@ static int foreign_print(void)
 	return object_print(skel->obj, gbpf_foreign__load(skel));
 }
 
+static int inject_print(void)
+{
+	struct gbpf_inject *skel = gbpf_inject__open();
+
+	if (!skel)
+		return 1;
+	logs_take(skel->obj);
+	return object_print(skel->obj, gbpf_inject__load(skel));
+}
+
 static int monitor_print(void)
 {
 	struct gbpf_monitor *skel = gbpf_monitor__open();
@@ -124,5 +136,6 @@ int main(void)
 
 	err |= hold_print();
 	err |= foreign_print();
+	err |= inject_print();
 	return err | monitor_print();
 }
