@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,6 +52,37 @@ static void nesting_and_commas(void **state)
 	json_bool(&j, false);
 	json_end_object(&j);
 	expect(&j, "{\"a\":-1,\"b\":[18446744073709551615,true,{},[],null],\"c\":false}");
+}
+
+/* Whatever is quick about it, numbers are those of printf(). */
+static void numbers_as_printf(void **state)
+{
+	const double odd[] = {0, -0.0, 0.5, 1.5, 2.5, -0.5, 0.125, 0.375, -0.0001, 0.0005, 999.9995,
+			      1e12, 1e15, 1.7e308, 5e-324, 9007199254740993.0, 0.9999999};
+	uint64_t random = 88172645463325252ULL;
+	char expected[512];
+	size_t i;
+
+	for (i = 0; i < 20000; i++) {
+		struct json j = begin();
+		int decimals = (int)(i % 8);
+		double v;
+
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		v = (double)(int64_t)random / ldexp(1, (int)(random % 80));
+		if (i / 8 < sizeof(odd) / sizeof(*odd))
+			v = odd[i / 8];
+		json_begin_array(&j);
+		json_double(&j, v, decimals);
+		json_uint(&j, random >> random % 64);
+		json_int(&j, (int64_t)random >> random % 64);
+		json_end_array(&j);
+		snprintf(expected, sizeof(expected), "[%.*f,%" PRIu64 ",%" PRId64 "]", decimals, v,
+			 random >> random % 64, (int64_t)random >> random % 64);
+		expect(&j, expected);
+	}
 }
 
 static void numbers(void **state)
@@ -127,6 +159,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nesting_and_commas), cmocka_unit_test(numbers),
+		cmocka_unit_test(numbers_as_printf),
 		cmocka_unit_test(strings),	      cmocka_unit_test(a_nul_is_a_control_byte),
 		cmocka_unit_test(null_string_is_null), cmocka_unit_test(keys_are_escaped_too),
 	};

@@ -104,7 +104,7 @@ static void put_escaped(FILE *out, const char *s, size_t len)
 		size_t n = plain_length(s + i, len - i);
 
 		if (n) {
-			fwrite(s + i, 1, n, out);
+			fwrite_unlocked(s + i, 1, n, out);
 			i += n;
 			continue;
 		}
@@ -147,16 +147,56 @@ void json_key(struct json *j, const char *key)
 	j->after_key = true;
 }
 
+/* At least so many digits; where thousands of numbers are written a second, printf() is felt. */
+static void put_digits(FILE *out, uint64_t v, int least)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+
+	for (; v || least > 0; v /= 10, least--)
+		digits[--at] = (char)('0' + v % 10);
+	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, out);
+}
+
 void json_int(struct json *j, int64_t v)
 {
 	before_value(j);
-	fprintf(j->out, "%" PRId64, v);
+	if (v < 0)
+		putc_unlocked('-', j->out);
+	put_digits(j->out, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, 1);
 }
 
 void json_uint(struct json *j, uint64_t v)
 {
 	before_value(j);
-	fprintf(j->out, "%" PRIu64, v);
+	put_digits(j->out, v, 1);
+}
+
+/* As "%.*f" does, where that is certain: not too large, not near the middle of two. */
+static bool put_fixed(FILE *out, double v, int decimals)
+{
+	static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
+	double scaled, whole, part;
+	uint64_t units;
+
+	if (decimals < 0 || decimals > 6)
+		return false;
+	scaled = fabs(v) * (double)powers[decimals];
+	if (scaled > 1e12)
+		return false;
+	whole = floor(scaled);
+	part = scaled - whole;
+	if (fabs(part - 0.5) < 1e-3)
+		return false;
+	units = (uint64_t)whole + (part > 0.5);
+	if (signbit(v))
+		putc_unlocked('-', out);
+	put_digits(out, units / powers[decimals], 1);
+	if (!decimals)
+		return true;
+	putc_unlocked('.', out);
+	put_digits(out, units % powers[decimals], decimals);
+	return true;
 }
 
 void json_double(struct json *j, double v, int decimals)
@@ -166,7 +206,8 @@ void json_double(struct json *j, double v, int decimals)
 		return;
 	}
 	before_value(j);
-	fprintf(j->out, "%.*f", decimals, v);
+	if (!put_fixed(j->out, v, decimals))
+		fprintf(j->out, "%.*f", decimals, v);
 }
 
 void json_bool(struct json *j, bool v)
