@@ -107,7 +107,8 @@ int gbpf_inject(struct bpf_raw_tracepoint_args *ctx)
 	u64 id = bpf_get_current_pid_tgid();
 	struct pt_regs regs;
 
-	if (id >> 32 != shared.tgid || !completed(ctx->args[1]) ||
+	if (id >> 32 != shared.tgid || (u32)id == *(volatile u32 *)&shared.skip ||
+	    !completed(ctx->args[1]) ||
 	    *(volatile u64 *)&shared.word != GBPF_INJECT_IDLE)
 		return 0;
 	if (bpf_probe_read_kernel(&regs, sizeof(regs), (void *)ctx->args[0]) ||

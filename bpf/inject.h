@@ -42,8 +42,9 @@ struct gbpf_inject_shared {
 	__u64 calls[GBPF_INJECT_CALLS / 64]; /* system calls after which a thread may wait */
 	__u64 ranges[GBPF_INJECT_RANGES][2]; /* of addresses that they are made from */
 	__u32 tgid;
+	__u32 skip; /* a thread that has just been found in the wrong place, or 0 */
 	__u32 ranges_count;
-	__u32 missed_cpu, pad;
+	__u32 missed_cpu;
 	__u64 missed; /* calls that fit when the loader had not got a CPU; the last one's CPU */
 	__u64 passed, elsewhere; /* calls that fit; those only by their number */
 	__u64 late;		 /* threads that went on before they were asked to stop */

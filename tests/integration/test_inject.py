@@ -155,6 +155,38 @@ def test_target_that_ends_in_the_middle():
             assert lines[-1].startswith("err=-3 "), lines[-1]
 
 
+def test_target_that_becomes_another_program(tmp_path):
+    """Each execve() puts everything elsewhere; what was known is of no use then."""
+    program = compiled(tmp_path, r"""
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	char left[16];
+	int i, n = argc > 1 ? atoi(argv[1]) : 60;
+
+	if (argc < 2)
+		puts("ready"), fflush(stdout);
+	for (i = 0; i < 8; i++)
+		if (poll(NULL, 0, 2))
+			return 1;
+	if (!n)
+		return 0;
+	snprintf(left, sizeof(left), "%d", n - 1);
+	return execl("/proc/self/exe", argv[0], left, NULL);
+}
+""")
+    with target(program=program) as t:
+        errors = set()
+        while t.process.poll() is None:
+            errors.add(inject(t.pid, limit_ms=300).err)
+        assert errors <= {0, -errno.EAGAIN, -errno.ESRCH, -errno.EALREADY, -errno.EOPNOTSUPP}
+        assert t.process.returncode == 0, t.process.stderr.read()
+
+
 # ---- refused before anything is touched ----
 
 def refused(pid, error, why, **options):

@@ -46,7 +46,8 @@ def libc_of(suite):
     source.write_text("deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] "
                       f"http://deb.debian.org/debian {suite} main\n")
     apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={source}",
-           "-o", "Dir::Etc::sourceparts=-", "-o", f"Dir::State::lists={place}/lists", "-o", f"Dir::Cache={place}/cache",
+           "-o", "Dir::Etc::sourceparts=-",
+           "-o", f"Dir::State::lists={place}/lists", "-o", f"Dir::Cache={place}/cache",
            "-o", "Dir::State::status=/dev/null"]
     if not list(place.glob("*.deb")):
         assert run(*apt, "update").returncode == 0

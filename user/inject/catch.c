@@ -30,12 +30,14 @@ static const uint16_t waits[] = {
 /* An allocator may wait so for one of its spinning locks, with another one held. */
 static const uint16_t pauses[] = {SYS_nanosleep, SYS_clock_nanosleep, SYS_sched_yield, SYS_futex};
 
+#define SKIP_NS 5000000 /* for which others come first, if there are any */
 #define LOOK_NS 1000000 /* between looks whether the process is still there */
 
 struct catcher {
 	struct inject_plan *plan;
 	struct gbpf_inject *skel;
-	cpu_set_t cpus; /* that we may run on */
+	cpu_set_t cpus;     /* that we may run on */
+	int64_t skip_until; /* CLOCK_MONOTONIC, ns */
 };
 
 static void want(struct gbpf_inject_shared *s, const uint16_t *calls, size_t count)
@@ -149,11 +151,13 @@ static uint32_t wait_held(struct catcher *c, int64_t until)
 	int64_t now, look = 0;
 
 	do {
+		now = inject_now();
+		if (now >= c->skip_until)
+			__atomic_store_n(&shared(c)->skip, 0, __ATOMIC_RELAXED);
 		seen = __atomic_load_n(&shared(c)->missed, __ATOMIC_RELAXED);
 		if (seen != missed)
 			move_away(c, shared(c)->missed_cpu);
 		missed = seen;
-		now = inject_now();
 		__atomic_store_n(&shared(c)->beat, (__u64)now, __ATOMIC_RELAXED);
 		word = __atomic_load_n(&shared(c)->word, __ATOMIC_ACQUIRE);
 		if ((word & 3) == GBPF_INJECT_HELD)
@@ -183,7 +187,8 @@ int catcher_catch(struct catcher *c, int64_t until, struct caught *out)
 	};
 	if (ptrace(PTRACE_SEIZE, (pid_t)tid, NULL, (void *)(uintptr_t)PTRACE_O_TRACESYSGOOD)) {
 		err = -errno;
-		move(c, tid, GBPF_INJECT_HELD, GBPF_INJECT_BUSY);
+		if (!move(c, tid, GBPF_INJECT_HELD, GBPF_INJECT_BUSY))
+			err = -EAGAIN; /* it has gone on, perhaps to its end */
 		return err;
 	}
 	if (!move(c, tid, GBPF_INJECT_HELD, GBPF_INJECT_ARMED))
@@ -194,8 +199,10 @@ int catcher_catch(struct catcher *c, int64_t until, struct caught *out)
 	return err;
 }
 
-void catcher_next(struct catcher *c)
+void catcher_next(struct catcher *c, uint32_t skip)
 {
+	__atomic_store_n(&shared(c)->skip, skip, __ATOMIC_RELAXED);
+	c->skip_until = inject_now() + SKIP_NS;
 	__atomic_store_n(&shared(c)->word, GBPF_INJECT_WORD(0, GBPF_INJECT_IDLE), __ATOMIC_RELEASE);
 }
 

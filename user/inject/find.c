@@ -92,19 +92,16 @@ static uint8_t *text_read(const struct elf *e, const struct mapping *m, size_t *
 
 static void code_find(struct inject_plan *p, const struct elf *e, const struct mapping *m)
 {
-	static const uint8_t call[] = {0x0f, 0x05, 0xc3}; /* syscall; ret */
-	/* mov $15, %rax; syscall */
-	static const uint8_t restorer[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 	const uint8_t *found;
 	size_t size;
 	uint8_t *text = text_read(e, m, &size);
 
 	if (!text)
 		return;
-	found = memmem(text, size, call, sizeof(call));
+	found = memmem(text, size, inject_syscall_ret, sizeof(inject_syscall_ret));
 	if (found)
 		p->syscall_ret = m->start + (uint64_t)(found - text);
-	found = memmem(text, size, restorer, sizeof(restorer));
+	found = memmem(text, size, inject_restorer, sizeof(inject_restorer));
 	if (found)
 		p->restorer = m->start + (uint64_t)(found - text);
 	free(text);

@@ -121,12 +121,13 @@ static int use(struct attempt *a, struct tracee *t, uint32_t tid)
 }
 
 /* -EAGAIN: this thread was not the right one. -ESTALE: likewise, and we must let go of it. */
-static int try_thread(struct attempt *a)
+static int try_thread(struct attempt *a, uint32_t *tid)
 {
-	struct caught c;
+	struct caught c = {0};
 	struct tracee *t;
 	int err = catcher_catch(a->catcher, a->until, &c);
 
+	*tid = c.tid;
 	if (err == -EPERM)
 		return inject_refuse(a->plan, err,
 				     "ptrace(2) is not permitted on the process: it takes "
@@ -148,13 +149,14 @@ static void *attempt_run(void *arg)
 {
 	const struct timespec busy = {.tv_nsec = BUSY_NS};
 	struct attempt *a = arg;
+	uint32_t tid;
 
 	prctl(PR_SET_TIMERSLACK, 1); /* of this thread: it sleeps for microseconds */
 	do {
-		a->err = try_thread(a);
+		a->err = try_thread(a, &tid);
 		if (a->err == -EBUSY)
 			nanosleep(&busy, NULL);
-		catcher_next(a->catcher);
+		catcher_next(a->catcher, tid);
 	} while ((a->err == -EAGAIN || a->err == -EBUSY) && inject_now() < a->until);
 	return NULL;
 }

@@ -81,10 +81,15 @@ void catcher_free(struct catcher *c); /* NULL is accepted */
  * on, this thread of ours must end to let go of it; or what ptrace said.
  */
 int catcher_catch(struct catcher *c, int64_t until, struct caught *out);
-/* Others may wait again: the thread is stopped, or gone. */
-void catcher_next(struct catcher *c);
+/*
+ * Threads may wait again: the one that was caught has gone on. skip: not this one for the
+ * next 5 ms, as it was of no use; or 0.
+ */
+void catcher_next(struct catcher *c, uint32_t skip);
 uint64_t catcher_passed(const struct catcher *c);
 
+/* The two pieces of code that are used where glibc has them. */
+extern const uint8_t inject_syscall_ret[3], inject_restorer[9];
 /*
  * Is the thread with this stack pointer in no signal handler, allocator or constructor,
  * and is nobody loading a library?

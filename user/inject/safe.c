@@ -15,6 +15,11 @@
 #define PAGE 4096
 #define FLAGS_MAX 0x1f /* of struct ucontext */
 
+/* syscall; ret */
+const uint8_t inject_syscall_ret[3] = {0x0f, 0x05, 0xc3};
+/* mov $15, %rax; syscall */
+const uint8_t inject_restorer[9] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
 static bool inside(const struct inject_range *r, uint64_t address)
 {
 	return address >= r->start && address < r->end;
@@ -77,6 +82,17 @@ static size_t stack_read(uint32_t pid, uint64_t sp, uint8_t *to)
 	return size > 0 ? (size_t)size : 0;
 }
 
+/* After an execve() another program has the addresses; a breakpoint may be in the way. */
+static bool code_there(const struct inject_plan *p)
+{
+	uint8_t call[sizeof(inject_syscall_ret)], restorer[sizeof(inject_restorer)];
+
+	return inject_read(p->pid, p->syscall_ret, call, sizeof(call)) &&
+	       inject_read(p->pid, p->restorer, restorer, sizeof(restorer)) &&
+	       !memcmp(call, inject_syscall_ret, sizeof(call)) &&
+	       !memcmp(restorer, inject_restorer, sizeof(restorer));
+}
+
 bool inject_safe(const struct inject_plan *p, uint64_t sp)
 {
 	uint64_t *words = malloc(SCAN_BYTES);
@@ -87,7 +103,7 @@ bool inject_safe(const struct inject_plan *p, uint64_t sp)
 	if (!words)
 		return false;
 	size = stack_read(p->pid, sp, (uint8_t *)words);
-	safe = size >= sizeof(*words) && !(sp & 7) &&
+	safe = code_there(p) && size >= sizeof(*words) && !(sp & 7) &&
 	       inject_safe_stack(p, words, size / sizeof(*words)) &&
 	       inject_read(p->pid, p->load_lock, &lock, sizeof(lock)) && !lock;
 	free(words);
