@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What diagnose and diff say of recordings of simulated jobs whose nature is known."""
+import html.parser
 import json
 import gbpf
 import pytest
@@ -62,6 +63,39 @@ def test_what_was_lost_is_no_basis(tmp_path):
     (tmp_path / "cut.gbpf").write_bytes(whole[:len(whole) // 2])
     done = gbpf.gbpf("diagnose", tmp_path / "cut.gbpf")
     assert done.returncode == 0 and "ends early" in done.stderr
+
+
+class Page(html.parser.HTMLParser):
+    """Complains about tags that do not match, and about anything from elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.stack, self.captions, self.charts = [], 0, 0
+
+    def handle_starttag(self, tag, attrs):
+        for name, value in attrs:
+            assert name not in ("src", "href") and "url(" not in (value or ""), (tag, attrs)
+        self.captions += tag == "caption"
+        if tag == "svg":
+            self.charts += 1
+            assert "aria-label" in dict(attrs) or "aria-hidden" in dict(attrs)
+        if tag not in ("meta", "rect"):
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+
+def test_page_needs_nothing_else(tmp_path):
+    path, _ = record(tmp_path, "page", *OVERHEAD)
+    text = diagnose(path, "--format", "html")
+    page = Page()
+    page.feed(text)
+    assert not page.stack and page.captions >= 3 and page.charts >= 3
+    assert "suspected overhead-bound" in text and "http" not in text and "<script" not in text
 
 
 def diff(*paths):

@@ -10,8 +10,8 @@
 #include "util/err.h"
 #include "util/term.h"
 
-enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_MARKDOWN };
-static const char *const formats[] = { "text", "json", "markdown", NULL };
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_MARKDOWN, FORMAT_HTML };
+static const char *const formats[] = { "text", "json", "markdown", "html", NULL };
 
 struct options {
 	int format;
@@ -24,7 +24,8 @@ static const struct opt opts[] = {
 	 .arg = "FORMAT",
 	 .choices = formats,
 	 .offset = offsetof(struct options, format),
-	 .help = "How to print: text (the default), json for programs, markdown to paste."},
+	 .help = "How to print: text (the default), json for programs, markdown to paste, html for "
+		 "one page with charts that needs nothing else."},
 	{0},
 };
 
@@ -38,15 +39,17 @@ static int print(const struct session *s, const struct options *o, const char *f
 	struct diagnosis d;
 	int err = diagnose(s, file, &d);
 
-	if (err) {
-		err_report("diagnose: %s", strerror(-err));
-	} else if (o->format == FORMAT_JSON) {
+	if (!err && o->format == FORMAT_HTML) {
+		err = diagnosis_html(&d, stdout);
+	} else if (!err && o->format == FORMAT_JSON) {
 		diagnosis_json(&d, report_quality_json, stdout);
-	} else if (o->format == FORMAT_MARKDOWN) {
+	} else if (!err && o->format == FORMAT_MARKDOWN) {
 		diagnosis_markdown(&d, stdout);
-	} else {
+	} else if (!err) {
 		diagnosis_text(&d, &look, stdout);
 	}
+	if (err)
+		err_report("diagnose: %s", strerror(-err));
 	diagnosis_free(&d);
 	return err ? EXIT_FAILED : EXIT_OK;
 }
@@ -78,6 +81,7 @@ static int run(const struct command *self, int argc, char **argv)
 static const struct opt_example examples[] = {
 	{"gbpf diagnose", "What trace.gbpf says of the job, and what to do."},
 	{"gbpf diagnose --format json job.gbpf", "The same for a program."},
+	{"gbpf diagnose --format html job.gbpf > job.html", "A page to look at, print or mail."},
 	{0},
 };
 

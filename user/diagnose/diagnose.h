@@ -125,5 +125,7 @@ void diagnosis_brief(const struct diagnosis *d, FILE *out);
 void diagnosis_json(const struct diagnosis *d,
 		    void (*quality)(const struct session *s, struct json *j), FILE *out);
 void diagnosis_markdown(const struct diagnosis *d, FILE *out);
+/* 0 or -ENOMEM: then the page is not complete. */
+int diagnosis_html(const struct diagnosis *d, FILE *out);
 
 #endif
