@@ -15,6 +15,7 @@ FUZZ_RUNS_elf ?= 30000
 FUZZ_RUNS_metrics ?= 1200
 FUZZ_RUNS_record ?= 300
 FUZZ_RUNS_session ?= 1200
+FUZZ_RUNS_works ?= 600
 FUZZ_SECONDS ?= 90
 FUZZ_BUILD = $(BUILD)/fuzz
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
