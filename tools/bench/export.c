@@ -2,13 +2,15 @@
 /*
  * Trace files for benchmarks: prints JSON.
  *
- *   bench_export make FILE STEPS         a job with GPU work: a step is 80 launches of 40
- *                                        kernels, a copy and a wait, times jittered
+ *   bench_export make FILE STEPS SCALE   a job with GPU work: a step is 80 launches of 40
+ *                                        kernels, a copy and a wait, times jittered; SCALE
+ *                                        10: the queue is full, 1: the GPU waits
  *   bench_export write FILE FORMAT OUT   what it takes to export it, once it is loaded
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -27,6 +29,7 @@ struct job {
 	uint64_t random;
 	int64_t now, free_at[STREAMS];
 	uint32_t correlation;
+	uint64_t scale; /* of how long kernels take */
 	int err;
 };
 
@@ -135,7 +138,7 @@ static void step(struct job *j)
 
 		asked = call(j, l, 3000);
 		work(j, asked, (struct record_work){.kind = RECORD_WORK_KERNEL, .stream = 7 + stream,
-						    .shape = kernel + 1}, 2000 + kernel * 300);
+						    .shape = kernel + 1}, 200 * j->scale + kernel * 30 * j->scale);
 	}
 	e.call.bytes = 4096;
 	asked = call(j, e, 4000);
@@ -147,9 +150,9 @@ static void step(struct job *j)
 	call(j, e, drained > j->now + 2000 ? drained - j->now : 2000);
 }
 
-static int make(const char *path, uint64_t steps)
+static int make(const char *path, uint64_t steps, uint64_t scale)
 {
-	struct job j = {.random = 88172645463325252u, .now = 86400000000000};
+	struct job j = {.random = 88172645463325252u, .now = 86400000000000, .scale = scale};
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	int64_t first = j.now - 1000;
 
@@ -164,6 +167,7 @@ static int make(const char *path, uint64_t steps)
 	add(&j, &(struct record){.kind = RECORD_SIDECAR, .sidecar = {
 		.ts = j.now, .pid = PID, .event = RECORD_SIDECAR_ENDED, .text = ""}});
 	add(&j, &(struct record){.kind = RECORD_WINDOW, .window = {first, j.now + 1000}});
+	puts("{}");
 	return j.err ? j.err : writer_close(j.w);
 }
 
@@ -230,6 +234,7 @@ static int export(const char *path, const char *format, const char *out)
 	if (err || !w)
 		return err ? err : -EINVAL;
 	o.compat = getenv("COMPAT") != NULL;
+	malloc_trim(0); /* what loading left is not the writer's */
 	peak_reset();
 	before = memory("VmRSS:");
 	began = cpu_s();
@@ -250,8 +255,8 @@ int main(int argc, char **argv)
 {
 	int err = -EINVAL;
 
-	if (argc == 4 && !strcmp(argv[1], "make"))
-		err = make(argv[2], strtoull(argv[3], NULL, 10));
+	if (argc == 5 && !strcmp(argv[1], "make"))
+		err = make(argv[2], strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
 	else if (argc == 5 && !strcmp(argv[1], "write"))
 		err = export(argv[2], argv[3], argv[4]);
 	if (err)

@@ -16,6 +16,7 @@ import time
 
 import machine
 import stats
+from export import export
 from monitor import monitor
 from scrape import scrape
 
@@ -295,7 +296,7 @@ def attach(b):
 
 PARTS = {"cost": cost, "drain": drain, "idle": idle, "first_event": first_event, "file": file,
          "join": join, "attach": attach, "memory": memory, "churn": churn, "scrape": scrape,
-         "monitor": monitor}
+         "monitor": monitor, "export": export}
 
 
 def main():
