@@ -50,7 +50,7 @@ def test_a_command_with_threads_and_children(tmp_path):
         assert works.check_calls(rec, one) == len(one.work)
     assert not rec.of("refused") and not rec.of("dropped") and not rec.of("bad")
     assert {d["name"] for d in rec.devices} == {"Simulated H200"}
-    assert "GPU time           3 processes" in done.stdout
+    assert "Sidecar            3 processes" in done.stdout
     assert alone_with_its_directory() == before
 
 

@@ -98,7 +98,7 @@ static void gpu_time_print(const struct tracer_stats *stats)
 
 	if (!stats->gpu_time_asked)
 		return;
-	printf("GPU time           %u process%s, %s kernels, copies and sets, %s lost",
+	printf("Sidecar            %u process%s, %s kernels, copies and sets, %s lost",
 	       g->processes, g->processes == 1 ? "" : "es",
 	       text_count(g->works, works, sizeof(works)),
 	       text_count(g->dropped + g->bad, lost, sizeof(lost)));

@@ -273,10 +273,21 @@ static int start(struct gpu_process *p)
 	return 0;
 }
 
+/* In a step, not when it is first seen: by then rights that nobody needs have been given up. */
+static int ask_for(struct gpu_process *p)
+{
+	if (p->asked || p->gone || !p->t->gpu_time->injector || p->t->gpu_time->stopping)
+		return 0;
+	p->asked = true;
+	return injector_add(p->t->gpu_time->injector, p->pid);
+}
+
 static int process_step(struct gpu_process *p, int64_t now)
 {
-	int err = p->sidecar ? sidecar_step(p->sidecar) : absent(p, now);
+	int err = ask_for(p);
 
+	if (!err)
+		err = p->sidecar ? sidecar_step(p->sidecar) : absent(p, now);
 	if (!err && p->sidecar && sidecar_state(p->sidecar) == SIDECAR_READY &&
 	    !p->t->gpu_time->stopping)
 		err = start(p);
@@ -323,9 +334,7 @@ int gpu_time_process(struct tracer *t, uint32_t pid)
 	if (!g || g->stopping || g->options.why_not || gpu_time_find(g, pid))
 		return 0;
 	p = process_add(t, pid);
-	if (!p)
-		return tell_too_many(g);
-	return g->injector ? injector_add(g->injector, pid) : 0;
+	return p ? 0 : tell_too_many(g);
 }
 
 int gpu_time_ended(struct tracer *t, uint32_t pid)

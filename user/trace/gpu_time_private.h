@@ -16,6 +16,7 @@ struct gpu_process {
 	int64_t seen; /* calling CUDA or connecting first, ns */
 	struct sidecar *sidecar; /* NULL: not there, or not yet */
 	int64_t stopped_ns;
+	bool asked; /* the injector was */
 	bool began, told, over; /* over: its sidecar was there, and is no more */
 	bool gone; /* the number may be another's by now */
 };
