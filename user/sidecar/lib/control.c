@@ -130,7 +130,7 @@ static int open_cupti(struct session *s, const char *wanted, struct wire_message
 	if (!err && !neighbour_data(&s->neighbour.data, (const void *)(uintptr_t)
 							       s->cupti.register_callbacks))
 		err = -ENOTSUP;
-	return err;
+	return err ? err : session_watch_exit();
 }
 
 static bool on_hello(struct session *s, const struct wire_message *m, int ring)

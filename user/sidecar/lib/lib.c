@@ -34,7 +34,7 @@ struct session session = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.pool.lock = PTHREAD_MUTEX_INITIALIZER,
 };
-static bool hooks;     /* exit and fork are watched */
+static bool watched;   /* for forks */
 static bool inherited; /* CUPTI was used by us in a process that forked this one */
 
 /* There is one place. While a session comes to its end, the next may wait for it. */
@@ -85,6 +85,11 @@ static void on_exit_of_process(void)
 		(void)nanosleep(&t, NULL);
 	}
 	control_exit(&session);
+}
+
+int session_watch_exit(void)
+{
+	return atexit(on_exit_of_process) ? -ENOMEM : 0;
 }
 
 /* Ends the session, and begins that of who waits. False: nobody does. */
@@ -141,9 +146,9 @@ static int set_up(int fd)
 {
 	session.pid = getpid();
 	session.fd = fd;
-	if (!hooks && (pthread_atfork(NULL, NULL, forget) || atexit(on_exit_of_process)))
+	if (!watched && pthread_atfork(NULL, NULL, forget))
 		return -ENOMEM;
-	hooks = true;
+	watched = true;
 	if (!session.shapes.slots && shapes_init(&session.shapes))
 		return -ENOMEM;
 	return 0;

@@ -73,5 +73,10 @@ extern struct session session;
 int64_t now_ns(void); /* CLOCK_MONOTONIC */
 /* Is this the process that the session is of? */
 bool session_here(void);
+/*
+ * From now on exit() ends a window. To be called once libcupti is loaded: what is registered
+ * last runs first, and CUPTI must still be whole then. 0, or -ENOMEM.
+ */
+int session_watch_exit(void);
 
 #endif
