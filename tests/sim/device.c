@@ -262,9 +262,10 @@ static int64_t make_room(struct sim_stream *s, int64_t now)
 	return s->used < sim_settings.depth ? 0 : s->done[s->head];
 }
 
-int64_t sim_enqueue(struct sim_stream *s, int64_t duration_ns, struct truth_work *w)
+struct sim_span sim_enqueue(struct sim_stream *s, int64_t duration_ns)
 {
 	int64_t now = sim_now(), full, end, ready;
+	struct sim_span span;
 
 	lock(s);
 	while ((full = make_room(s, now))) {
@@ -275,16 +276,15 @@ int64_t sim_enqueue(struct sim_stream *s, int64_t duration_ns, struct truth_work
 	}
 	end = atomic_load_explicit(&s->end, memory_order_relaxed);
 	ready = now + sim_settings.latency_ns;
-	w->enqueued = now;
-	w->begin = end > ready ? end : ready;
-	end = w->begin + duration_ns;
-	if (end > SIM_FOREVER)
-		end = SIM_FOREVER;
-	atomic_store_explicit(&s->end, end, memory_order_relaxed);
-	s->done[(s->head + s->used++) % SIM_DEPTH_MAX] = end;
+	span.enqueued = now;
+	span.begin = end > ready ? end : ready;
+	span.end = span.begin + duration_ns;
+	if (span.end > SIM_FOREVER)
+		span.end = SIM_FOREVER;
+	atomic_store_explicit(&s->end, span.end, memory_order_relaxed);
+	s->done[(s->head + s->used++) % SIM_DEPTH_MAX] = span.end;
 	unlock(s);
-	w->end = end;
-	return end;
+	return span;
 }
 
 void sim_stream_after(struct sim_stream *s, int64_t ns)
@@ -319,9 +319,18 @@ void sim_work_kernel(struct sim_work *w, const struct sim_launch *l)
 	w->name = l->func->name;
 }
 
-int sim_launch(struct sim_stream *s, const struct sim_launch *l)
+static void tell_launch(const struct sim_stream *s, const struct sim_launch *l,
+			const struct sim_span *span)
 {
 	struct sim_work w = { 0 };
+
+	sim_work_kernel(&w, l);
+	sim_work_tell(s, span, &w);
+}
+
+int sim_launch(struct sim_stream *s, const struct sim_launch *l)
+{
+	struct sim_span span;
 
 	if (!l->func)
 		return SIM_INVALID_HANDLE;
@@ -335,11 +344,9 @@ int sim_launch(struct sim_stream *s, const struct sim_launch *l)
 		l->func->warm = true;
 	}
 	sim_dispatch();
-	sim_enqueue(s, sim_duration(l->func), &w.is);
-	if (sim_work_wanted()) {
-		sim_work_kernel(&w, l);
-		sim_work_tell(s, &w);
-	}
+	span = sim_enqueue(s, sim_duration(l->func));
+	if (sim_work_wanted())
+		tell_launch(s, l, &span);
 	sim_execute(l);
 	return SIM_SUCCESS;
 }

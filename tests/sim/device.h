@@ -141,11 +141,8 @@ struct sim_stream *sim_stream_new(void); /* NULL: too many */
 void sim_stream_free(struct sim_stream *s);
 int64_t sim_device_end(int device); /* when everything enqueued on it so far is done */
 
-/*
- * Enqueues work; blocks while the stream has too much outstanding. Stores in w when it was
- * handed over, begins and ends; returns its end.
- */
-int64_t sim_enqueue(struct sim_stream *s, int64_t duration_ns, struct truth_work *w);
+/* Enqueues work; blocks while the stream has too much outstanding. */
+struct sim_span sim_enqueue(struct sim_stream *s, int64_t duration_ns);
 /* Makes later work on s wait until ns. */
 void sim_stream_after(struct sim_stream *s, int64_t ns);
 int sim_launch(struct sim_stream *s, const struct sim_launch *l);

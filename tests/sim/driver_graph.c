@@ -102,33 +102,31 @@ SIM_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph grap
 
 /* Node after node, or all at once; of all of them the stream remembers only the end. */
 static void tell_nodes(const struct sim_graph *e, struct sim_stream *s,
-		       const struct truth_work *all)
+		       const struct sim_span *all)
 {
-	int64_t begin = all->begin;
+	struct sim_span span = *all;
 
 	for (size_t i = 0; i < e->count; i++) {
-		struct sim_work w = { .is.enqueued = all->enqueued, .graph_exec = (uintptr_t)e };
-		int64_t ns = sim_duration(e->nodes[i].launch.func);
+		struct sim_work w = { .graph_exec = (uintptr_t)e };
 
-		w.is.begin = begin;
-		w.is.end = begin + ns;
+		span.end = span.begin + sim_duration(e->nodes[i].launch.func);
 		w.is.graph = e->id;
 		w.is.node = (uint64_t)e->id << 32 | (i + 1);
 		sim_work_kernel(&w, &e->nodes[i].launch);
-		sim_work_tell(s, &w);
+		sim_work_tell(s, &span, &w);
 		if (!sim_settings.graph_concurrent)
-			begin += ns;
+			span.begin = span.end;
 	}
 }
 
 static CUresult graph_launch(struct sim_graph *e, struct sim_stream *s)
 {
-	struct truth_work all;
+	struct sim_span all;
 
 	if (!e)
 		return SIM_INVALID_HANDLE;
 	sim_dispatch();
-	sim_enqueue(s, e->duration_ns, &all);
+	all = sim_enqueue(s, e->duration_ns);
 	if (sim_work_wanted())
 		tell_nodes(e, s, &all);
 	for (size_t i = 0; i < e->count; i++) {

@@ -13,14 +13,14 @@ static void finish(struct sim_work *w, CUstream stream, unsigned flags)
 {
 	int64_t ns = sim_settings.copy_ns + (int64_t)(w->is.bytes / COPY_BYTES_PER_NS);
 	struct sim_stream *s = sim_stream(stream, flags & PER_THREAD);
-	int64_t end = sim_enqueue(s, ns, &w->is);
+	struct sim_span span = sim_enqueue(s, ns);
 
 	w->is.async = !(flags & WAIT);
 	if (sim_work_wanted())
-		sim_work_tell(s, w);
+		sim_work_tell(s, &span, w);
 	/* What leaves for memory that may be paged out is there when the call returns. */
 	if ((flags & WAIT) || (w->is.kind == TRUTH_COPY && w->is.to == MEMORY_PAGEABLE))
-		sim_wait(end);
+		sim_wait(span.end);
 }
 
 static void finish_copy(const void *to, const void *from, uint64_t bytes, CUstream stream,

@@ -355,7 +355,8 @@ int job_load(struct job *job)
 	job->libcuda = job_open_library(&job->opt, "libcuda.so.1");
 	if (!job->libcuda || table_driver(&job->drv, job->libcuda))
 		return -1;
-	attach_works(job->libcuda);
+	if (job->opt.room.bytes)
+		attach_works(job->libcuda);
 	if (job->opt.runtime && load_runtime(job))
 		return -1;
 	if (strcmp(job->opt.pattern, "nccl") != 0)

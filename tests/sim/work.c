@@ -90,11 +90,14 @@ bool sim_work_wanted(void)
 	       atomic_load_explicit(&sim_hooks, memory_order_relaxed);
 }
 
-void sim_work_tell(const struct sim_stream *s, struct sim_work *w)
+void sim_work_tell(const struct sim_stream *s, const struct sim_span *when, struct sim_work *w)
 {
 	truth_work_fn keep = atomic_load_explicit(&work_of_caller, memory_order_acquire);
 	const struct sim_hooks *hooks = atomic_load_explicit(&sim_hooks, memory_order_acquire);
 
+	w->is.enqueued = when->enqueued;
+	w->is.begin = when->begin;
+	w->is.end = when->end;
 	w->is.device = (uint32_t)s->ctx->device;
 	w->is.context = sim_context_id(s->ctx);
 	w->is.stream = s->id;

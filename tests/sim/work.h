@@ -27,6 +27,11 @@ struct sim_call {
 	int64_t begin;	      /* set by enter() */
 };
 
+/* ns, CLOCK_MONOTONIC: handed to the device, begun and ended there. */
+struct sim_span {
+	int64_t enqueued, begin, end;
+};
+
 struct sim_work {
 	struct truth_work is;
 	const char *name; /* the kernel's, mangled; valid until unload() is given it */
@@ -61,10 +66,10 @@ void simWorkAttach(truth_work_fn work, truth_name_fn name);
 
 void sim_call_enter(struct sim_call *c, uint16_t *cbid, const char *function);
 void sim_call_leave(struct sim_call *c, int ret);
-/* Whether anybody wants to know; what is told, is told with sim_work_done(). */
+/* Whether anybody wants to know what is told with sim_work_tell(). */
 bool sim_work_wanted(void);
-/* Fills in where and why and tells of it. */
-void sim_work_tell(const struct sim_stream *s, struct sim_work *w);
+/* Fills in where, when and why, and tells of it. */
+void sim_work_tell(const struct sim_stream *s, const struct sim_span *when, struct sim_work *w);
 uint32_t sim_work_name(const char *name); /* its id in the truth, 0: none */
 void sim_work_unload(char *name);	  /* frees it, or lets CUPTI do so */
 
