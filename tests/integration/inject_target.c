@@ -232,12 +232,15 @@ static void do_malloc(struct worker *w)
 
 static void do_dlopen(struct worker *w)
 {
-	void *library = dlopen("libBrokenLocale.so.1", RTLD_NOW);
+	const char *name = getenv("INJECT_TARGET_LIBRARY");
+	void *library = dlopen(name ? name : "libBrokenLocale.so.1", RTLD_NOW);
 
 	check(w, library != NULL, library ? "" : dlerror());
 	if (library)
 		check(w, !dlclose(library), "dlclose() failed");
-	if (w->rounds % 8 == 0)
+	if (name)
+		usleep(20000);
+	else if (w->rounds % 8 == 0)
 		poll(NULL, 0, 1);
 }
 
@@ -306,6 +309,34 @@ static void do_storm(struct worker *w)
 	check(w, !handled_twice, "a handler interrupted itself");
 }
 
+static void on_interrupted_malloc(int number)
+{
+	int saved = errno;
+
+	poll(NULL, 0, 1);
+	errno = saved;
+}
+
+/* Waits nowhere but in a handler, which has interrupted malloc() with its lock held, mostly. */
+static void do_handler(struct worker *w)
+{
+	struct sigaction action = {.sa_handler = on_interrupted_malloc, .sa_flags = SA_RESTART};
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
+	const struct itimerspec every = {{0, 3000000}, {0, 3000000}};
+	static timer_t timer;
+	int i;
+
+	if (!w->rounds) {
+		sigaction(SIGALRM, &action, NULL);
+		event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+		if (timer_create(CLOCK_MONOTONIC, &event, &timer))
+			exit(2);
+		timer_settime(timer, 0, &every, NULL);
+	}
+	for (i = 0; i < 1000; i++)
+		free(malloc(2000 + (size_t)rand_r(&w->seed) % 30000));
+}
+
 /* Every register through a system call, as a program in assembler may expect. */
 static void do_regs(struct worker *w)
 {
@@ -356,7 +387,7 @@ static const struct {
 	{"write", do_write},   {"malloc", do_malloc}, {"dlopen", do_dlopen},
 	{"spawn", do_spawn},   {"fork", do_fork},     {"storm", do_storm},
 	{"regs", do_regs},     {"deep", do_deep},     {"idle", do_idle},
-	{"spin", do_spin},
+	{"spin", do_spin},     {"handler", do_handler},
 };
 
 static void *work(void *arg)

@@ -20,25 +20,17 @@
 #include "inject/private.h"
 
 #define RESTORER 0x7f0000001000u
-#define LINKER 0x7f0000100000u
 #define ALLOCATOR 0x7f0000200000u
 
 /* ---- a stack ---- */
 
-static uint8_t linker_text[4096];
-
 static struct inject_plan stack_plan(void)
 {
-	struct inject_plan p = {
+	return (struct inject_plan){
 		.restorer = RESTORER,
-		.linker = {LINKER, LINKER + sizeof(linker_text)},
-		.linker_text = linker_text,
 		.allocators = {{ALLOCATOR, ALLOCATOR + 4096}},
 		.allocators_count = 1,
 	};
-
-	memset(linker_text, 0x90, sizeof(linker_text));
-	return p;
 }
 
 static bool safe_with(const struct inject_plan *p, size_t at, uint64_t a, uint64_t b, uint64_t c)
@@ -67,26 +59,6 @@ static void frame_of_a_signal(void **state)
 	assert_true(safe_with(&p, 5, RESTORER, 0x555512345678, 0));
 	assert_true(safe_with(&p, 5, RESTORER, 7, 0x555512345678));
 	assert_true(safe_with(&p, 63, RESTORER, 0, 0));
-}
-
-static void return_into_the_linker(void **state)
-{
-	struct inject_plan p = stack_plan();
-
-	linker_text[100] = 0xe8; /* call rel32 */
-	linker_text[200] = 0xff; /* call *%rax */
-	linker_text[201] = 0xd0;
-	linker_text[300] = 0xff; /* call *disp32(%rip) */
-	linker_text[301] = 0x15;
-	linker_text[400] = 0xff; /* jmp *%rax */
-	linker_text[401] = 0xe0;
-	assert_false(safe_with(&p, 9, LINKER + 105, 0, 0));
-	assert_false(safe_with(&p, 9, LINKER + 202, 0, 0));
-	assert_false(safe_with(&p, 9, LINKER + 306, 0, 0));
-	assert_true(safe_with(&p, 9, LINKER + 402, 0, 0));
-	assert_true(safe_with(&p, 9, LINKER + 500, 0, 0)); /* a pointer to a function */
-	assert_true(safe_with(&p, 9, LINKER, 0, 0));
-	assert_true(safe_with(&p, 9, LINKER + sizeof(linker_text), 0, 0));
 }
 
 static void return_into_an_allocator(void **state)
@@ -421,7 +393,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frame_of_a_signal),
-		cmocka_unit_test(return_into_the_linker),
 		cmocka_unit_test(return_into_an_allocator),
 		cmocka_unit_test(lock_among_others),
 #ifdef __x86_64__

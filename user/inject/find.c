@@ -120,20 +120,14 @@ static void libc_find(struct inject_plan *p, struct elf *e, const struct mapping
 	code_find(p, e, m);
 }
 
-static void linker_find(struct finding *f, struct elf *e, const struct mapping *m, uint64_t bias)
+static void linker_find(struct finding *f, struct elf *e, uint64_t bias)
 {
-	struct inject_plan *p = f->p;
 	struct elf_symbol s;
-	size_t size;
 
-	if (f->linker)
-		return;
 	f->linker = true;
-	p->linker_text = text_read(e, m, &size);
-	p->linker = (struct inject_range){m->start, m->start + size};
 	if (!elf_exported(e, "_rtld_global", &s) && s.size <= GLOBAL_MAX) {
-		p->global = bias + s.value;
-		p->global_size = s.size;
+		f->p->global = bias + s.value;
+		f->p->global_size = s.size;
 	}
 }
 
@@ -191,7 +185,7 @@ static void image_use(struct finding *f, struct elf *e, const struct mapping *m,
 		function_find(e, bias, "dlerror", &p->dlerror);
 	}
 	if (kind == LINKER)
-		linker_find(f, e, m, bias);
+		linker_find(f, e, bias);
 	else
 		spare_find(p, e, bias); /* the linker itself uses the rest of its page */
 }
@@ -239,8 +233,7 @@ static int missing(struct inject_plan *p, const struct finding *f)
 		return inject_refuse(p, -EOPNOTSUPP,
 				     "The process has not loaded libdl.so.2, which holds "
 				     "dlopen() before glibc 2.34.");
-	if (!p->errno_location || !p->syscall_ret || !p->restorer || !p->calls_count ||
-	    !p->linker_text)
+	if (!p->errno_location || !p->syscall_ret || !p->restorer || !p->calls_count)
 		return inject_refuse(p, -EOPNOTSUPP,
 				     "The process's C library is not a glibc as we know "
 				     "it, or its file cannot be read.");
@@ -289,8 +282,6 @@ int inject_find(struct inject_plan *p, const struct inject_options *o)
 
 void inject_plan_free(struct inject_plan *p)
 {
-	free(p->linker_text);
-	p->linker_text = NULL;
 	filters_free(&p->filters);
 	if (p->pidfd >= 0)
 		close(p->pidfd);

@@ -36,8 +36,6 @@ struct inject_plan {
 	bool filters_good;	    /* and they were found harmless */
 	bool standalone; /* the program names no dynamic linker: static, or it is one itself */
 	bool own_malloc;	    /* the program brings an allocator that we cannot tell apart */
-	struct inject_range linker; /* its text */
-	uint8_t *linker_text;	    /* as its file has it */
 	uint64_t global, global_size; /* _rtld_global */
 	uint64_t load_lock;	      /* glibc's lock of the loader, 0: not found */
 	/* Memory that nobody uses: the last page of a library's data, after the data. */
@@ -91,8 +89,8 @@ uint64_t catcher_passed(const struct catcher *c);
 /* The two pieces of code that are used where glibc has them. */
 extern const uint8_t inject_syscall_ret[3], inject_restorer[9];
 /*
- * Is the thread with this stack pointer in no signal handler, allocator or constructor,
- * and is nobody loading a library?
+ * Is the thread with this stack pointer in no signal handler and no allocator, and is
+ * nobody loading a library, or walking the list of them?
  */
 bool inject_safe(const struct inject_plan *p, uint64_t sp);
 /* The words of a stack, without the process: for tests. */

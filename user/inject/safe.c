@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the end of a system call does not tell by itself: was it made from a signal
- * handler that interrupted the allocator, by a constructor, under an allocator of
- * another library? The stack is searched for return addresses; stale ones make us
- * wait for another thread, no more.
+ * handler that interrupted the allocator, or under an allocator of another library?
+ * The stack is searched for that; what is left there of earlier calls can make us wait
+ * for another thread, no more. Constructors run under the lock of the loader, which
+ * must be free. (Addresses of the dynamic linker say nothing: each first call of a
+ * function leaves some behind.)
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,22 +22,20 @@ const uint8_t inject_syscall_ret[3] = {0x0f, 0x05, 0xc3};
 /* mov $15, %rax; syscall */
 const uint8_t inject_restorer[9] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 
+/* glibc's pthread_mutex_t (bits/struct_mutex.h) on x86-64, 40 bytes. */
+struct mutex {
+	int32_t lock;
+	uint32_t count;
+	int32_t owner;
+	uint32_t users;
+	int32_t kind;
+	int16_t spins, elision;
+	uint64_t list[2];
+};
+
 static bool inside(const struct inject_range *r, uint64_t address)
 {
 	return address >= r->start && address < r->end;
-}
-
-/* Is the instruction before it a call? e8 with an offset, or ff /2 in its lengths. */
-static bool after_call(const uint8_t *text, size_t at)
-{
-	size_t length;
-
-	if (at >= 5 && text[at - 5] == 0xe8)
-		return true;
-	for (length = 2; length <= 7 && length <= at; length++)
-		if (text[at - length] == 0xff && (text[at - length + 1] & 0x38) == 0x10)
-			return true;
-	return false;
 }
 
 static bool word_safe(const struct inject_plan *p, const uint64_t *word, size_t left)
@@ -44,8 +44,6 @@ static bool word_safe(const struct inject_plan *p, const uint64_t *word, size_t 
 
 	/* The frame of a signal: restorer, uc_flags, uc_link. */
 	if (*word == p->restorer && left >= 3 && word[1] <= FLAGS_MAX && !word[2])
-		return false;
-	if (inside(&p->linker, *word) && after_call(p->linker_text, *word - p->linker.start))
 		return false;
 	for (i = 0; i < p->allocators_count; i++)
 		if (inside(&p->allocators[i], *word))
@@ -93,10 +91,18 @@ static bool code_there(const struct inject_plan *p)
 	       !memcmp(restorer, inject_restorer, sizeof(restorer));
 }
 
+/* Neither this thread nor another one is in dlopen(), a constructor or dl_iterate_phdr(). */
+static bool loader_free(const struct inject_plan *p)
+{
+	struct mutex pair[2];
+
+	return inject_read(p->pid, p->load_lock, pair, sizeof(pair)) && !pair[0].lock &&
+	       !pair[1].lock;
+}
+
 bool inject_safe(const struct inject_plan *p, uint64_t sp)
 {
 	uint64_t *words = malloc(SCAN_BYTES);
-	uint32_t lock = 1;
 	size_t size;
 	bool safe;
 
@@ -104,22 +110,10 @@ bool inject_safe(const struct inject_plan *p, uint64_t sp)
 		return false;
 	size = stack_read(p->pid, sp, (uint8_t *)words);
 	safe = code_there(p) && size >= sizeof(*words) && !(sp & 7) &&
-	       inject_safe_stack(p, words, size / sizeof(*words)) &&
-	       inject_read(p->pid, p->load_lock, &lock, sizeof(lock)) && !lock;
+	       inject_safe_stack(p, words, size / sizeof(*words)) && loader_free(p);
 	free(words);
 	return safe;
 }
-
-/* glibc's pthread_mutex_t (bits/struct_mutex.h) on x86-64, 40 bytes. */
-struct mutex {
-	int32_t lock;
-	uint32_t count;
-	int32_t owner;
-	uint32_t users;
-	int32_t kind;
-	int16_t spins, elision;
-	uint64_t list[2];
-};
 
 static bool is_recursive(const struct mutex *m)
 {
