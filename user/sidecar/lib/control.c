@@ -130,7 +130,11 @@ static int open_cupti(struct session *s, const char *wanted, struct wire_message
 	if (!err && !neighbour_data(&s->neighbour.data, (const void *)(uintptr_t)
 							       s->cupti.register_callbacks))
 		err = -ENOTSUP;
-	return err ? err : session_watch_exit();
+	if (!err)
+		err = session_watch_exit();
+	if (err && !answer->text[0])
+		answer_with(answer, WIRE_REFUSED, "libcupti cannot be used: %s", strerror(-err));
+	return err;
 }
 
 static bool on_hello(struct session *s, const struct wire_message *m, int ring)
