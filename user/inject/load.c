@@ -15,7 +15,7 @@
 
 #ifdef __x86_64__
 
-#define SPINS 400000 /* of "pause", until it no longer waits for us: 5 to 20 ms */
+#define SPINS 1500000 /* of "pause", until it no longer waits for us: 30 to 70 ms */
 #define PATH_BITS 15
 #define CALL_NS 1000000000 /* dlopen(), dlsym() and entry() together */
 
