@@ -139,6 +139,13 @@ static void test_gap_classes(void **state)
 	assert_class(&f, 120000, GAP_KERNEL_WAIT);
 	feed_pair(&f, 100001);
 	assert_class(&f, 120000, GAP_HOST_WAIT);
+	feed_start(&f); /* the launching thread lost its CPU inside of the launch */
+	feed_shape(&f, 1, "_Z1fv", 8, 32);
+	feed_cover(&f, 1000, 400000);
+	feed_launched(&f, 2000, 4000, 0xabc, 0, 8, 32, 1);
+	feed_kernel(&f, 10000, 100000, 7, 1, 1);
+	feed_launched(&f, 90000, 150000, 0xabc, 0, 8, 32, 2);
+	assert_class(&f, 140000, GAP_HOST_WAIT);
 	feed_pair(&f, 110000);
 	feed_call(&f, 50000, 100000, F_SYNC, SP); /* waited until it ended */
 	assert_class(&f, 120000, GAP_SYNC_DRAIN);

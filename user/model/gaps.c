@@ -72,7 +72,12 @@ static enum gap_class classify(const struct gaps *g, int64_t begin, int64_t end,
 		return GAP_OTHER;
 	if (s->calls[call].begin > begin)
 		return host_class(s, call, begin);
-	return end - begin < GAP_KERNEL_WAIT_NS ? GAP_KERNEL_WAIT : GAP_OTHER;
+	if (end - begin < GAP_KERNEL_WAIT_NS)
+		return GAP_KERNEL_WAIT;
+	/* Entered in time, and not done when the work began: the host took that long. */
+	return call_duration(&s->calls[call]) >= 0 && s->calls[call].end >= end
+		       ? host_class(s, call, begin)
+		       : GAP_OTHER;
 }
 
 /* Nothing ran in [begin, end); before and after are around it. */

@@ -93,7 +93,11 @@ int device_covered(const struct session *s, uint32_t physical, struct spans *out
 int device_overheads(const struct session *s, uint32_t physical, struct spans *out);
 
 enum gap_class {
-	GAP_HOST_WAIT = 0,  /* the next work was asked for only after the last had ended */
+	/*
+	 * The next work was asked for only after the last had ended; or its call was entered in
+	 * time, lasted until it began, and the gap is 30 us or longer.
+	 */
+	GAP_HOST_WAIT = 0,
 	GAP_SYNC_DRAIN = 1, /* host-wait while that thread was in a blocking wait across its end */
 	GAP_KERNEL_WAIT = 2, /* asked for in time, and less than 30 us */
 	GAP_OTHER = 3,	    /* asked for in time and longer: a dependency, a resource; or unknown */
