@@ -9,7 +9,8 @@ import subprocess
 
 import cupti_runs
 import pytest
-from cupti_runs import CBIDS, LAUNCHES, ROOT, VERSIONS, check_all, check_calls, check_record
+from cupti_runs import (CBIDS, LAUNCHES, ROOT, VERSIONS, check_all, check_calls, check_record,
+                        truthfile)
 
 pytestmark = pytest.mark.parallel
 run = cupti_runs.run
@@ -237,6 +238,14 @@ def test_forked_children_are_none_of_its_business(run, api):
     done = run("--pattern", "forks", "--threads", 2, "--iterations", 3, "--api", api)
     check_all(done)
     check_calls(done)
+
+
+def test_what_a_forked_child_does_is_not_recorded(run):
+    done = run("--pattern", "fork", "--iterations", 2)
+    check_all(done)
+    _, child = truthfile.load_all(done.truth.path)
+    assert child.parent == done.truth.pid and child.work
+    assert {w.correlation for w in child.work} == {0}
 
 
 def test_a_reset_of_the_device(run):

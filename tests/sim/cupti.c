@@ -25,10 +25,11 @@ static void wake_init(void)
 	pthread_condattr_destroy(&attr);
 }
 
+/* Looked for once: a forked child must not, the loader may have been busy. */
 static sim_hooks_fn find_driver(void)
 {
-	void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-	sim_hooks_fn fn = NULL;
+	static sim_hooks_fn fn;
+	void *handle = fn ? NULL : dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 
 	if (handle)
 		*(void **)&fn = dlsym(handle, "simHooks");

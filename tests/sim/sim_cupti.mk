@@ -43,11 +43,19 @@ $(SIM)/$1/%: $(SIM)/lib/%
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)ln -f $$< $$@
 endef
+define SIM_CUPTI_SAME
+$(SIM)/$1/libcupti.so.13: $(SIM)/lib/libcupti.so.13
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)ln -f $$< $$@
+endef
+SIM_CUPTI_SAMES := lib-endbr lib-sub lib-stripped
+$(foreach d,$(SIM_CUPTI_SAMES),$(eval $(call SIM_CUPTI_SAME,$d)))
+
 SIM_CUPTI_DIRS := lib-cupti12 lib-cupti128 lib-cupti11 lib-cupti133
 $(foreach d,$(SIM_CUPTI_DIRS),$(eval $(call SIM_CUPTI_BESIDE,$d)))
 
 .PHONY: sim-cupti
-sim-cupti: $(SIM_CUPTI_LIBS:%=$(SIM)/%) \
+sim-cupti: $(SIM_CUPTI_LIBS:%=$(SIM)/%) $(SIM_CUPTI_SAMES:%=$(SIM)/%/libcupti.so.13) \
 	$(foreach d,$(SIM_CUPTI_DIRS),$(SIM_LIBS:%=$(SIM)/$d/%))
 sim: sim-cupti
 
