@@ -188,7 +188,7 @@ static int write_kineto(const struct session *s, const struct export_options *o,
 	return err;
 }
 
-static const char *const endings[] = {".pt.trace.json", ".json", NULL};
+static const char *const endings[] = {".pt.trace.json.gz", ".pt.trace.json", ".json", NULL};
 
 const struct export_writer export_kineto = {
 	.name = "kineto",
