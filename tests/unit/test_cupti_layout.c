@@ -20,10 +20,6 @@
 
 #define DATA 4096u
 
-/* Of CUPTI's, and unknown to the stand-in. */
-enum { CUPTI_OVERHEAD = 17, CUPTI_MEMCPY_PEER = 22 };
-enum { CUPTI_OBJECT_THREAD = 2 };
-
 /* What cuptiGetVersion() says in CUDA 11.8 and so on. */
 enum {
 	CUPTI_11_8 = 18,
