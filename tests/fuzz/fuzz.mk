@@ -12,6 +12,7 @@
 
 FUZZ_RUNS ?= 10000
 FUZZ_RUNS_elf ?= 30000
+FUZZ_RUNS_export ?= 60
 FUZZ_RUNS_metrics ?= 1200
 FUZZ_RUNS_record ?= 300
 FUZZ_RUNS_session ?= 1200
