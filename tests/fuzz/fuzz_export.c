@@ -147,7 +147,8 @@ static void take_record(struct input *in, struct writer *w, unsigned kind)
 		r.thread = (struct record_thread){1 + few(in), 1 + few(in), 0, text(in)};
 	else if (kind == RECORD_API)
 		r.api = (struct record_api){1 + few(in), text(in),
-			take(in, 1) & 1 ? "runtime" : "driver", take(in, 1) & 1 ? "launch" : "sync"};
+			take(in, 1) & 1 ? "runtime" : "driver",
+			take(in, 1) & 1 ? "launch" : "sync"};
 	else if (kind == RECORD_CLOCK)
 		r.clock = (struct record_clock){when(in), (int64_t)((uint64_t)when(in) << 20), 5,
 						few(in)};
