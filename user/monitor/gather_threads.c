@@ -6,6 +6,8 @@
 
 #include "monitor/private.h"
 
+#define ATTACHING_NS 300e3 /* a window; measured as a whole: docs/measurements.md */
+
 static struct estimate share_of(const struct gathering *g, const struct mon_process *p,
 				const struct mon_thread *t, unsigned waits)
 {
@@ -72,6 +74,21 @@ static void waits_gather(const struct gathering *g, const struct mon_thread *t,
 	out->wait_share[WAIT_RUNNING] = share > 0 ? share : 0;
 }
 
+/*
+ * What attaching and detaching stop a thread for, while it is on a CPU: no hit accounts for
+ * it. Of the windows it was in, ns.
+ */
+static double attaching_ns(const struct mon_image *item, const struct mon_thread *t)
+{
+	double share;
+
+	if (!item_sampled(item))
+		return 0;
+	share = t->anchors.all / (double)item->hot_ns;
+	share = share > 1 ? 1 : share > 0 ? share : 0;
+	return (double)item->windows * ATTACHING_NS * share;
+}
+
 static void thread_gather(const struct gathering *g, const struct mon_process *p,
 			  struct mon_thread *t, struct snapshot_thread *out)
 {
@@ -85,7 +102,8 @@ static void thread_gather(const struct gathering *g, const struct mon_process *p
 	out->sync_share = share_of(g, p, t, 1);
 	out->elsewhere_share = rest_of(out->dispatch_share, out->sync_share);
 	waits_gather(g, t, out);
-	out->overhead_pct = 100 * spent * cost_of(g->m, p).factor / (double)g->length;
+	spent = spent * cost_of(g->m, p).factor + attaching_ns(item_of(g, p), t);
+	out->overhead_pct = 100 * spent / (double)g->length;
 	out->open_api = t->now.open_api;
 	out->open_since = t->now.open_since;
 }

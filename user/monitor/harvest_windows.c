@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What windows saw, and what they cost. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,7 @@ void harvest_ramp(struct monitor *m, struct mon_image *item)
 
 void harvest_debt(struct monitor *m, struct mon_image *item)
 {
+	int64_t since = mon_now() - (m->next_tick - PERIOD_NS); /* the period began */
 	size_t i, k;
 
 	for (i = 0; i < m->processes_count; i++) {
@@ -109,6 +111,9 @@ void harvest_debt(struct monitor *m, struct mon_image *item)
 			uint64_t late = t->period_spent < t->spent[1] ? t->period_spent : 0;
 
 			p->threads[k]->spent_opened = t->spent[1] - late;
+			/* so that the first window is no longer than it may be */
+			if (since > 0 && (double)late > p->threads[k]->hot_peak * (double)since)
+				p->threads[k]->hot_peak = fmin(1, (double)late / (double)since);
 		}
 	}
 }

@@ -261,6 +261,7 @@ void window_leave(struct monitor *m, struct mon_image *item)
 	plan_leave_open(m, item);
 	/* what it cost lately is a debt like that of any window */
 	harvest_debt(m, item);
+	plan_measure(m, item);
 	item->first_opened = item->closed - PERIOD_NS;
 	item->known = true;
 	item_next(m, item, item->closed);
