@@ -30,6 +30,14 @@ def test_every_record_is_true(run, pattern, options):
     check_calls(done)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("client", ["system", "system,buffer=3000", "system,period=5,monotonic"])
+def test_many_threads_and_streams(run, client):
+    done = run("--pattern", "streams", "--threads", 16, "--iterations", 50, client=client)
+    check_all(done)
+    check_calls(done)
+
+
 @pytest.mark.parametrize("lib", VERSIONS[1:], ids=lambda lib: lib[0])
 def test_every_version(run, lib):
     done = run("--pattern", "train", "--threads", 2, lib=lib, client="system,buffer=2000")
