@@ -6,6 +6,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -221,16 +222,22 @@ def test_no_thread_that_waits():
         unharmed(t)
 
 
+TRACER = """
+import ctypes, sys
+assert ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), 0, 0) == 0  # PTRACE_SEIZE
+print("traces", flush=True)
+sys.stdin.read()
+"""
+
+
 def test_traced():
     with target("poll") as t:
-        tracer = subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-p", str(t.pid)],
-                                  stderr=subprocess.DEVNULL)
-        try:
-            wait_until(lambda: set(t.threads("TracerPid")) == {str(tracer.pid)})
+        with subprocess.Popen([sys.executable, "-c", TRACER, str(t.pid)], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tracer:
+            assert tracer.stdout.readline() == "traces\n"
             refused(t.pid, errno.EPERM, f"Process {tracer.pid} traces it")
-        finally:
-            tracer.terminate()
-            tracer.wait()
+        assert inject(t.pid).err == 0
+        unharmed(t)
 
 
 def test_stopped():
