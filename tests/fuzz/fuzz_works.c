@@ -84,7 +84,8 @@ static void take_call(struct input *in, struct session_builder *b)
 	add(b, &r);
 	note.work_call = (struct record_work_call){
 		.begin = e.ts + (int8_t)take(in, 1), .duration = take(in, 1), .pid = e.pid,
-		.tid = e.tid, .domain = 1 + (bits >> 7), .correlation = (uint32_t)take(in, 1) & 15 };
+		.tid = e.tid, .domain = 1 + (bits >> 7),
+		.correlation = (uint32_t)take(in, 1) & 15 };
 	if (bits & 64)
 		add(b, &note);
 	if (bits & 32)
@@ -122,7 +123,8 @@ static void take_note(struct input *in, struct session_builder *b, uint8_t kind)
 		r = (struct record){ .kind = RECORD_SHAPE, .shape = {
 			.pid = pid, .id = bits >> 6, .kernel = bits & 16 ? "_Z1fv" : "",
 			.grid = { 1 + (bits >> 2 & 1), 1 + (bits >> 2 & 1), 1 },
-			.block = { 1 + (bits >> 2 & 1), 1, 1 }, .registers = (uint32_t)take(in, 4) } };
+			.block = { 1 + (bits >> 2 & 1), 1, 1 },
+			.registers = (uint32_t)take(in, 4) } };
 	else if (kind % 8 == 3)
 		r = (struct record){ .kind = RECORD_DEVICE, .device = {
 			.pid = pid, .ordinal = bits >> 2 & 1, .uuid = bits & 8 ? "GPU-1" : "",

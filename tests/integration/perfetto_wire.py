@@ -7,7 +7,8 @@ the table, or comes in another wire type than its own, is an error.
 import gzip
 import struct
 
-UINT, INT, BOOL, DOUBLE, FIXED, TEXT, BYTES = "uint", "int", "bool", "double", "fixed", "text", "bytes"
+UINT, INT, BOOL, DOUBLE = "uint", "int", "bool", "double"
+FIXED, TEXT, BYTES = "fixed", "text", "bytes"
 WIRE = {UINT: 0, INT: 0, BOOL: 0, DOUBLE: 1, FIXED: 1, TEXT: 2, BYTES: 2}
 
 # message: {number: (name, type or message, repeated)}; protos/perfetto/trace/**.proto

@@ -12,7 +12,8 @@ import pytest
 pytestmark = pytest.mark.parallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = ["trace", "report", "diagnose", "diff", "export", "merge", "monitor", "top", "doctor", "list"]
+COMMANDS = ["trace", "report", "diagnose", "diff", "export", "merge", "monitor", "top", "doctor",
+            "list"]
 
 
 def options_in(text):

@@ -373,7 +373,7 @@ static void slow_launches(struct job *j)
 	{                                                                                          \
 		for (int i = 0; i < 4000; i++) {                                                   \
 			job_between(j, 20 * USEC);                                                 \
-			job_kernel(j, (unsigned)i % 20, 5 * USEC, (us) * USEC);                      \
+			job_kernel(j, (unsigned)i % 20, 5 * USEC, (us) * USEC);            \
 		}                                                                                  \
 	}
 RATIO(1) RATIO(4) RATIO(8) RATIO(12) RATIO(16) RATIO(20) RATIO(24) RATIO(30) RATIO(60)
@@ -387,7 +387,8 @@ static const struct label labels[] = {
 	{ "train_overhead", train_overhead, BOUND(OVERHEAD_BOUND), BOUND(OVERHEAD_BOUND),
 	  { "overhead_bound", "graph_candidate", "short_kernels" }, { "queue_full", "starved" } },
 	{ "train_overhead_logging", train_overhead_logging, BOUND(OVERHEAD_BOUND),
-	  BOUND(OVERHEAD_BOUND), { "overhead_bound", "graph_candidate" }, { "sync_serialisation" } },
+	  BOUND(OVERHEAD_BOUND), { "overhead_bound", "graph_candidate" },
+	  { "sync_serialisation" } },
 	{ "train_gpu", train_gpu, BOUND(GPU_BOUND), BOUND(GPU_BOUND), { "long_sync" },
 	  { "overhead_bound", "short_kernels", "sync_serialisation", "starved" } },
 	{ "train_gpu_no_sync", train_gpu_no_sync, BOUND(GPU_BOUND), BOUND(BACK_PRESSURED),

@@ -137,8 +137,10 @@ static void step(struct job *j)
 			.grid = {16 * (kernel + 1), 1, 1}, .block = {128, 1, 1}}};
 
 		asked = call(j, l, 3000);
-		work(j, asked, (struct record_work){.kind = RECORD_WORK_KERNEL, .stream = 7 + stream,
-						    .shape = kernel + 1}, 200 * j->scale + kernel * 30 * j->scale);
+		work(j, asked,
+		     (struct record_work){.kind = RECORD_WORK_KERNEL, .stream = 7 + stream,
+					  .shape = kernel + 1},
+		     200 * j->scale + kernel * 30 * j->scale);
 	}
 	e.call.bytes = 4096;
 	asked = call(j, e, 4000);

@@ -39,7 +39,9 @@ static void report_add(const char *path, int err)
 {
 	switch (err) {
 	case -EBADMSG: err_report("%s: not a gbpf trace", path); break;
-	case -EPROTO: err_report("%s: written by a newer gbpf than this " GBPF_VERSION, path); break;
+	case -EPROTO:
+		err_report("%s: written by a newer gbpf than this " GBPF_VERSION, path);
+		break;
 	case -ESPIPE: err_report("%s: not a regular file", path); break;
 	case -E2BIG: err_report("%s: more than %d files", path, MERGE_SOURCES); break;
 	default: err_report("%s: %s", path, strerror(-err));

@@ -28,7 +28,7 @@ struct facts {
 	int64_t launch_ns;		/* their sum */
 	struct tally blocked;		/* launches held up by a full queue */
 	struct tally slow;		/* launches over 50 us that are neither blocked nor cold */
-	struct tally syncs, at_once;	/* waits for stream, event, context; those that were short */
+	struct tally syncs, at_once;	/* waits for stream, event, context; short ones */
 	struct tally blocking_copies, blocking_sets, polls;
 	struct tally allocs, frees;	/* that wait for the device, after the first tenth */
 	struct tally cold, loads;	/* first calls; modules and libraries loaded */

@@ -178,7 +178,8 @@ static void histogram(const char *title, const uint64_t bins[BINS], FILE *out)
 		return;
 	fprintf(out, "<table><caption>%s</caption><thead><tr><th scope=\"col\">from</th>"
 		     "<th scope=\"col\">number</th><th scope=\"col\">share</th>"
-		     "<th class=\"l\" scope=\"col\" style=\"width:50%%\"></th></tr></thead><tbody>\n",
+		     "<th class=\"l\" scope=\"col\" style=\"width:50%%\"></th></tr></thead>"
+		     "<tbody>\n",
 		title);
 	for (size_t i = 0; i < BINS; i++) {
 		char from[32];
@@ -187,8 +188,9 @@ static void histogram(const char *title, const uint64_t bins[BINS], FILE *out)
 			continue;
 		fprintf(out, "<tr><td>%s</td><td>%" PRIu64 "</td><td>%.1f %%</td><td class=\"l\">"
 			     "<svg viewBox=\"0 0 100 6\" aria-hidden=\"true\" "
-			     "preserveAspectRatio=\"none\" style=\"height:.8rem\"><rect width=\"%.1f\" "
-			     "height=\"6\" style=\"fill:var(--cold)\"/></svg></td></tr>\n",
+			     "preserveAspectRatio=\"none\" style=\"height:.8rem\">"
+			     "<rect width=\"%.1f\" height=\"6\" style=\"fill:var(--cold)\"/></svg></td>"
+			     "</tr>\n",
 			text_duration(INT64_C(1) << i, from, sizeof(from)), bins[i],
 			100.0 * (double)bins[i] / (double)all,
 			100.0 * (double)bins[i] / (double)most);

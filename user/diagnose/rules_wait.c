@@ -113,7 +113,8 @@ static bool blocking_sets(const struct facts *f, struct diag_finding *out)
 }
 
 const struct rule rules_wait[] = {
-	{ { "sync_serialisation", "Waits drain the queue, and the GPU idles until it is filled again",
+	{ { "sync_serialisation",
+	    "Waits drain the queue, and the GPU idles until it is filled again",
 	    "Wait less often and later: keep losses and metrics on the GPU for several steps, "
 	    "replace device-wide waits by events, and read results back one step late.",
 	    "A CPU that would be too slow without the waits, too: that part is counted as "

@@ -73,15 +73,17 @@ static void put_printed(struct kineto *k, const char *text, int size, size_t roo
 void put_fixed(struct kineto *k, double value)
 {
 	char text[352]; /* the longest double has 309 digits before its point */
+	int size = snprintf(text, sizeof(text), "%.6f", value);
 
-	put_printed(k, text, snprintf(text, sizeof(text), "%.6f", value), sizeof(text));
+	put_printed(k, text, size, sizeof(text));
 }
 
 void put_general(struct kineto *k, double value)
 {
 	char text[32];
+	int size = snprintf(text, sizeof(text), "%.15g", value);
 
-	put_printed(k, text, snprintf(text, sizeof(text), "%.15g", value), sizeof(text));
+	put_printed(k, text, size, sizeof(text));
 }
 
 char *kineto_escape(const char *text)

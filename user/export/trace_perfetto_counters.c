@@ -187,7 +187,8 @@ static int put_busy(struct perfetto *f, size_t gpu, struct steps *v)
 	perfetto_gpu(f, gpu);
 	track = perfetto_track(f, &(struct perfetto_track){
 		TRACK_GPU_COUNTER, gpu * 16 + GPU_BUSY, track_id(TRACK_GPU, gpu), "GPU busy",
-		"Share of time with a kernel, copy or set running; 0 where GPU work was not recorded",
+		"Share of time with a kernel, copy or set running; 0 where GPU work was not "
+		"recorded",
 		"%", 1});
 	put_steps(f, v, track, 100.0 / (double)v->step);
 	return 0;

@@ -177,8 +177,8 @@ static void put_sidecar(struct perfetto *f, uint32_t process)
 			perfetto_process(f, process);
 			packets_sequence(&f->packets, perfetto_track(f, &(struct perfetto_track){
 				TRACK_SIDECAR, process, track_id(TRACK_PROCESS, process),
-				"GPU recording", "What the sidecar did in this process", NULL, -30}),
-				e->ts);
+				"GPU recording", "What the sidecar did in this process",
+				NULL, -30}), e->ts);
 		}
 		begun = true;
 		put_sidecar_event(f, e);

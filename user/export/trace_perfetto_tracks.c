@@ -50,7 +50,7 @@ void perfetto_process(struct perfetto *f, uint32_t process)
 	const struct session_process *p = &f->s->processes[process];
 	const char *rank = session_label(f->s, process, "rank");
 	const char *host = session_label(f->s, process, "host");
-	char name[256], cmdline[4096], rank_text[64], host_text[256];
+	char name[256], cmdline[4096], rank_text[64] = "rank ", host_text[256];
 	char *line = cmdline, *labels[2];
 
 	if (!first_time(f, TRACK_PROCESS, process))
@@ -65,8 +65,9 @@ void perfetto_process(struct perfetto *f, uint32_t process)
 	}
 	about.process_labels = labels;
 	if (rank) {
-		memcpy(rank_text, "rank ", 5);
-		export_text(rank, rank_text + 5, sizeof(rank_text) - 5);
+		int start = snprintf(rank_text, sizeof(rank_text), "rank ");
+
+		export_text(rank, rank_text + start, sizeof(rank_text) - (size_t)start);
 		labels[about.n_process_labels++] = rank_text;
 	}
 	if (host && export_text(host, host_text, sizeof(host_text)))

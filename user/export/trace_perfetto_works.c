@@ -220,7 +220,8 @@ static void args_of_copy(struct packet_args *a, const struct work *w)
 {
 	packet_arg_int(a, FIELD_BYTES, (int64_t)w->bytes);
 	if (w->end > w->begin)
-		packet_arg_double(a, FIELD_BANDWIDTH, (double)w->bytes / (double)(w->end - w->begin));
+		packet_arg_double(a, FIELD_BANDWIDTH,
+				  (double)w->bytes / (double)(w->end - w->begin));
 	if (w->kind == RECORD_WORK_COPY)
 		packet_arg_text(a, FIELD_SOURCE, export_memory_word(w->source));
 	packet_arg_text(a, FIELD_TARGET, export_memory_word(w->target));

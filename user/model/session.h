@@ -130,7 +130,7 @@ struct session_device {
 	struct record_device about; /* uuid and name owned by the session, never NULL */
 	uint32_t process;	    /* index into processes */
 	uint32_t gpu;		    /* index into gpus, by UUID; UINT32_MAX: no samples of it */
-	uint32_t physical;	    /* devices with the same number are one: first index of its UUID */
+	uint32_t physical;	    /* equal ones are one device: first index of its UUID */
 };
 
 /* A stream of one context, as CUPTI numbers it; its works are neighbours in works[]. */

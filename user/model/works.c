@@ -158,8 +158,9 @@ static int stream_of(struct session_builder *b, const struct record_work *r, uin
 /* Works that cannot have been: counted and dropped. */
 static bool work_is_bad(const struct record_work *r)
 {
-	return r->begin <= 0 || r->begin >= TS_LIMIT || !r->duration || r->duration > LONGEST_WORK ||
-	       r->kind < RECORD_WORK_KERNEL || r->kind > RECORD_WORK_SET;
+	return r->begin <= 0 || r->begin >= TS_LIMIT || !r->duration ||
+	       r->duration > LONGEST_WORK || r->kind < RECORD_WORK_KERNEL ||
+	       r->kind > RECORD_WORK_SET;
 }
 
 static int work_shape(struct session_builder *b, const struct record_work *r, struct work *w)

@@ -116,6 +116,7 @@ void gpu_summary_print(const struct report_ctx *c, FILE *out, const char *label_
 		any = true;
 	}
 	if (!any)
-		fprintf(out, "%s%-19s%sn/a: at no time were all processes recorded that use a GPU\n",
+		fprintf(out,
+			"%s%-19s%sn/a: at no time were all processes recorded that use a GPU\n",
 			label_start, "GPU time", label_end);
 }
