@@ -203,11 +203,10 @@ void export_close(struct export_file *f)
 		return;
 	keep_error(f, f->whole ? 0 : -ECANCELED); /* what is buffered need not be written */
 	stream_end(f);
-	if (f->fd >= 0) {
-		if (!f->whole)
-			unlink(f->part);
+	if (f->fd >= 0 && !f->whole && f->part)
+		unlink(f->part);
+	if (f->fd >= 0)
 		close(f->fd);
-	}
 	free(f->path);
 	free(f->part);
 	free(f);

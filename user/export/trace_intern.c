@@ -192,7 +192,6 @@ static struct packet_arg *arg_add(struct packet_args *a, enum export_field_id fi
 	void packet_arg_##suffix(struct packet_args *a, enum export_field_id field, type v)        \
 	{                                                                                          \
 		struct packet_arg *arg = arg_add(a, field);                                        \
-										   \
 		arg->kind = what;                                                                  \
 		arg->member = v;                                                                   \
 	}

@@ -50,7 +50,7 @@ void perfetto_process(struct perfetto *f, uint32_t process)
 	const struct session_process *p = &f->s->processes[process];
 	const char *rank = session_label(f->s, process, "rank");
 	const char *host = session_label(f->s, process, "host");
-	char name[256], cmdline[4096], rank_text[64] = "rank ", host_text[256];
+	char name[256], cmdline[4096], rank_text[64], host_text[256];
 	char *line = cmdline, *labels[2];
 
 	if (!first_time(f, TRACK_PROCESS, process))
