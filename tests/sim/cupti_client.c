@@ -377,6 +377,10 @@ EXPORT int InitializeInjection(void)
 		report("subscribed", cupti.cuptiSubscribe(&subscriber, call_back, NULL));
 	if (option("callbacks", 0))
 		cupti.cuptiEnableDomain(1, subscriber, CUPTI_DOMAIN_DRIVER);
+	if (option("only", 0)) {
+		fflush(client.out);
+		return 1;
+	}
 	if (option("monotonic", 0))
 		report("clock", cupti.cuptiActivityRegisterTimestampCallback(now));
 	if (option("system", 0))
