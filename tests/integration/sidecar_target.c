@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -215,6 +216,18 @@ static int begin(const char *library, int fd)
 	return entry ? entry(fd) : -1;
 }
 
+/* Serves whoever listens at path. */
+static int visit(const char *library, const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return -1;
+	return begin(library, fd);
+}
+
 /* What a child of this process can do is what matters: no output but its status. */
 static int in_child(bool bare, bool stays, const char *library, int fd)
 {
@@ -276,6 +289,8 @@ static int obey(char **argv, const char *word, const char *text, int number)
 		return begin(argv[2], number);
 	if (!strcmp(word, "begin-with"))
 		return begin(text, number);
+	if (!strcmp(word, "visit"))
+		return visit(argv[2], text);
 	if (!strcmp(word, "open"))
 		return dlopen(text, RTLD_NOW) ? 0 : 1;
 	if (!strcmp(word, "cuda"))

@@ -250,6 +250,43 @@ def test_attaching_again_and_again(target):
     assert finalized(t) == 0, "nobody made a call in whose end it could be"
 
 
+def held(process):
+    """What may not grow: kB in memory, mappings, threads."""
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+    values = dict(line.split(":", 1) for line in status.splitlines())
+    maps = pathlib.Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8").count("\n")
+    return int(values["VmRSS"].split()[0]), maps, int(values["Threads"])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("busy", [0, 2])
+def test_a_thousand_visits(target, tmp_path, busy):
+    t = target(SIMCUPTI_LOG="/dev/null")
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(str(tmp_path / "visits"))
+    listener.listen(1)
+    t.tell("busy", busy)
+    for visit in range(1000 if busy else 200):
+        assert t.tell("visit", tmp_path / "visits") == 0
+        loader = wire.Loader(listener.accept()[0])
+        assert loader.hello().type == wire.READY
+        assert loader.start().type == wire.BEGAN, visit
+        t.tell("launch", 20)
+        assert loader.stop().type == wire.ENDED
+        assert len(loader.works(wire.KERNEL)) >= 20
+        loader.close()
+        if visit == 50:
+            left(t)
+            before = t.tell("files"), held(t.process)
+    left(t)
+    files, (memory, maps, threads) = t.tell("files"), held(t.process)
+    assert files <= before[0] and threads <= before[1][2] and maps <= before[1][1] + 8
+    assert memory < before[1][0] + 8192
+    t.tell("busy", 0)
+    assert t.end() == ""
+
+
 @pytest.mark.parametrize("lib, cupti, times", [
     ("lib", "libcupti.so.13", 3), ("lib-cupti12", "libcupti.so.12", 0)])
 def test_a_busy_job_gets_rid_of_cupti(target, lib, cupti, times):

@@ -31,6 +31,19 @@ def test_exit_ends_the_window(target, own):
     assert t.end() == ""
 
 
+def test_exit_in_the_middle_of_calls(target):
+    t = target()
+    t.tell("busy", 3)
+    loader = t.started()
+    t.process.stdin.write("exit 0\n")
+    t.process.stdin.flush()
+    assert loader.answer().type == wire.ENDED
+    assert loader.answer() is None
+    t.process.wait(timeout=10)
+    assert len(loader.works(wire.KERNEL)) > 0
+    assert t.end() == ""
+
+
 def test_a_killed_process_leaves_what_it_had_told(target):
     t = target()
     loader = t.started()
@@ -156,19 +169,22 @@ def test_it_takes_the_libcupti_that_is_loaded(target):
 # ---- when CUPTI or the loader does not do as it should ----
 
 
-@pytest.mark.parametrize("function, kind", [
-    ("cuptiSubscribe", "start"),
-    ("cuptiActivityRegisterCallbacks", "start"),
-    ("cuptiSetThreadIdType", "start"),
-    ("cuptiActivityEnableDriverApi", "start"),
-    ("cuptiActivityEnable", "start"),
-    ("cuptiGetTimestamp", "start"),
-    ("cuptiGetVersion", "hello"),
-    ("cuptiActivityFlushAll", "stop"),
+@pytest.mark.parametrize("function, nth, kind", [
+    ("cuptiSubscribe", 1, "start"),
+    ("cuptiActivityRegisterCallbacks", 1, "start"),
+    ("cuptiSetThreadIdType", 1, "start"),
+    ("cuptiActivityEnableDriverApi", 1, "start"),
+    ("cuptiActivityEnable", 1, "start"),
+    ("cuptiActivityEnable", 2, "start"),
+    ("cuptiActivityEnable", 3, "start"),
+    ("cuptiGetTimestamp", 1, "start"),
+    ("cuptiGetTimestamp", 5, "start"),
+    ("cuptiGetVersion", 1, "hello"),
+    ("cuptiActivityFlushAll", 1, "stop"),
 ])
-def test_errors_of_cupti(target, function, kind):
+def test_errors_of_cupti(target, function, nth, kind):
     """What it says is passed on, nothing stays switched on, and the job goes on."""
-    t = target(SIMCUPTI_FAIL=f"{function}=8@1")
+    t = target(SIMCUPTI_FAIL=f"{function}=8@{nth}")
     loader = t.attach()
     answer = loader.hello()
     if kind == "hello":
