@@ -57,6 +57,17 @@ def test_somebody_registered_without_the_slot(target, recording):
     assert t.end() == ""
 
 
+def test_there_are_two(target):
+    """Who uses the other libcupti would not be seen."""
+    t = target()
+    loader = t.attach()
+    other = t.sim.parent / "lib-cupti128/libcupti.so.12"
+    assert loader.hello(text=str(other)).type == wire.READY
+    answer = loader.start()
+    assert answer.type == wire.REFUSED and "more than one libcupti" in answer.text
+    assert changes(t) == []
+
+
 def test_nsight_is_there(target):
     t = target(NSYS_PROFILING_SESSION_ID="1")
     refused(t, "Nsight Systems profiles this process")

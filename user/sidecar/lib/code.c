@@ -15,12 +15,10 @@
 
 /* CUPTI holds addresses of these on its own account. Beginnings of file names. */
 static const char *const known[] = {
-	"libcupti.so",	"libcuda.so",	"libcudart.so",		"libcudadebugger.so",
-	"libnvidia-",	"libnvperf_",	"libcheckpoint.so",	"libpcsamplingutil.so",
-	"libnvoptix.so", "libc.so",	"libc-",		"ld-",
-	"libpthread",	"libdl",	"librt",		"libm.so",
-	"libm-",	"libutil",	"libgcc_s",		"libstdc++.so",
-	"[vdso]",	"[vsyscall]",
+	"libcupti.so", "libcuda.so", "libcudart.so", "libcudadebugger.so", "libnvidia-",
+	"libnvperf_", "libcheckpoint.so", "libpcsamplingutil.so", "libnvoptix.so", "libc.so",
+	"libc-", "ld-", "libpthread", "libdl", "librt", "libm.so", "libm-", "libutil",
+	"libgcc_s", "libstdc++.so", "[vdso]", "[vsyscall]",
 };
 
 static const char *base_of(const char *path)

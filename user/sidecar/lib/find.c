@@ -13,6 +13,11 @@ struct wanted {
 	size_t size;
 };
 
+struct counted {
+	const char *prefix;
+	unsigned count;
+};
+
 static const char *base_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -36,6 +41,23 @@ bool find_loaded(const char *prefix, char *path, size_t size)
 	struct wanted w = { .prefix = prefix, .path = path, .size = size };
 
 	return dl_iterate_phdr(see_object, &w) != 0;
+}
+
+static int count_object(struct dl_phdr_info *info, size_t size, void *user)
+{
+	struct counted *c = user;
+	const char *name = info->dlpi_name ? base_of(info->dlpi_name) : "";
+
+	c->count += !strncmp(name, c->prefix, strlen(c->prefix));
+	return 0;
+}
+
+unsigned find_count(const char *prefix)
+{
+	struct counted c = { .prefix = prefix };
+
+	(void)dl_iterate_phdr(count_object, &c);
+	return c.count;
 }
 
 /*

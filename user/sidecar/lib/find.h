@@ -12,6 +12,9 @@
  */
 bool find_loaded(const char *prefix, char *path, size_t size);
 
+/* How many such are loaded. */
+unsigned find_count(const char *prefix);
+
 /*
  * Calls try with paths where libcupti may be, best first, until it says true: beside the
  * loaded libcudart, in wheels next to it, in the toolkit. Does try get true?

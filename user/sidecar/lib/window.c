@@ -9,6 +9,7 @@
 
 #include "buffers.h"
 #include "devices.h"
+#include "find.h"
 
 #define READINGS 8
 #define GRACE_MS 20    /* for work that runs as a window ends */
@@ -118,6 +119,12 @@ static bool alone(struct session *s, struct wire_message *answer)
 	    others_enabled(s)) {
 		answer_with(answer, WIRE_REFUSED, "%s", others_enabled(s) ?
 			    "another profiler records with CUPTI in this process" : why);
+		return false;
+	}
+	/* Whoever uses the other would not be seen in this one. */
+	if (find_count("libcupti.so") > 1) {
+		answer_with(answer, WIRE_REFUSED,
+			    "more than one libcupti is loaded in this process");
 		return false;
 	}
 	result = s->cupti.subscribe(&subscriber, window_ignore, NULL);
