@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -356,3 +357,27 @@ def test_every_process_of_the_machine(tmp_path):
     assert job.returncode == 0 and done.returncode == 0, done.stderr
     for one in gbpf.truths(tmp_path).values():
         assert works.check_process(rec, one) > 300
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("owner, caps", [
+    (31001, "+bpf,+perfmon"), (31002, "+bpf,+perfmon,+sys_ptrace")])
+def test_the_least_rights(everybodys, owner, caps):
+    """Those of docs/rights.md, of one's own process and of another's."""
+    def as_user(user, names):
+        return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups",
+                f"--inh-caps={names}", f"--ambient-caps={names}"]
+
+    for name in (GBPF, JOB):
+        shutil.copy(name, everybodys)
+    shutil.copytree(SIM / "lib", everybodys / "lib")
+    job = subprocess.Popen(
+        [*as_user(owner, "-all"), everybodys / "simjob", "--quiet", "--truth-mib", "0",
+         *STEADY[:-1], "3"], stdin=subprocess.DEVNULL, env=gbpf.sim_env())
+    time.sleep(0.5)
+    done = gbpf.run(*as_user(31001, caps), everybodys / "gbpf", "trace", "-o",
+                    everybodys / "t.gbpf", "-d", "1", "-p", job.pid, "--gpu-time", "--cupti",
+                    everybodys / "lib/libcupti.so.13")
+    assert job.wait() == 0
+    assert done.returncode == 0, done.stderr
+    assert len(works.Recorded(everybodys / "t.gbpf").works) > 300, done.stderr

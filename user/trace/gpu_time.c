@@ -20,129 +20,15 @@
 #define COME_NS (3000 * MS)  /* for a process that calls CUDA to have connected by then */
 #define PAUSE_NS (20 * MS)   /* the rings to us hold some 75 000 records */
 #define FINISH_NS (8000 * MS)
+#define VISITS_MOST 64 /* of one process that turns into other programs; and at a time */
 
 #define LATE "the recording ended before the sidecar could begin"
-#define ABSENT                                                                                     \
-	"it uses CUDA and has not loaded the sidecar: it was forked by one that had, its "         \
-	"environment lacks CUDA_INJECTION64_PATH, or the library cannot be loaded there"
 
 int gpu_time_descriptor(struct tracer *t, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 
 	return epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
-
-struct gpu_process *gpu_time_find(const struct gpu_time *g, uint32_t pid)
-{
-	size_t i;
-
-	for (i = g->count; i > 0; i--)
-		if (g->items[i - 1]->pid == pid && !g->items[i - 1]->gone)
-			return g->items[i - 1];
-	return NULL;
-}
-
-/* Forgets those that are gone; what they were is in the file. */
-static void processes_clean(struct gpu_time *g)
-{
-	size_t i, kept = 0;
-
-	for (i = 0; i < g->count; i++) {
-		if (g->items[i]->gone && !g->items[i]->sidecar)
-			free(g->items[i]);
-		else
-			g->items[kept++] = g->items[i];
-	}
-	g->count = kept;
-}
-
-static struct gpu_process *process_add(struct tracer *t, uint32_t pid)
-{
-	struct gpu_time *g = t->gpu_time;
-	struct gpu_process *p;
-
-	if (g->count == PROCESSES_MOST)
-		processes_clean(g);
-	p = g->count < PROCESSES_MOST ? calloc(1, sizeof(*p)) : NULL;
-	if (!p)
-		return NULL;
-	p->t = t;
-	p->pid = pid;
-	p->seen = tracer_now();
-	g->items[g->count++] = p;
-	g->any = true;
-	return p;
-}
-
-/* Once: there is no room for all who want it. */
-static int tell_too_many(struct gpu_time *g)
-{
-	if (g->too_many)
-		return 0;
-	g->too_many = true;
-	return gpu_time_event(&g->whole, RECORD_SIDECAR_REFUSED, 0,
-			      "of some processes, because there are too many");
-}
-
-static void stats_add(struct gpu_time_stats *to, const struct sidecar *s)
-{
-	struct sidecar_stats one;
-
-	sidecar_stats(s, &one);
-	to->works += one.works;
-	to->calls += one.calls;
-	to->dropped += one.dropped;
-	to->bad += one.bad;
-	if (one.clock_error > to->clock_error)
-		to->clock_error = one.clock_error;
-}
-
-/* Its sidecar is over: what is left of it is its numbers. */
-static void retire(struct gpu_process *p)
-{
-	stats_add(&p->t->gpu_time->stats, p->sidecar);
-	sidecar_free(p->sidecar);
-	p->sidecar = NULL;
-	p->over = true;
-}
-
-/* What is worth a word when it happens; all of it is in the file. */
-static void tell(struct gpu_process *p, const struct record_sidecar *r)
-{
-	struct tracer *t = p->t;
-	char code[32] = "";
-
-	if (r->event == RECORD_SIDECAR_FAILED && r->count)
-		snprintf(code, sizeof(code), " (%" PRId64 ")", (int64_t)r->count);
-	if (!p->pid) {
-		tracer_tell(t, "no GPU time: %s", r->text);
-		return;
-	}
-	if (r->event == RECORD_SIDECAR_REFUSED)
-		tracer_tell(t, "no GPU time of process %u: %s", p->pid, r->text);
-	else if (r->event == RECORD_SIDECAR_FAILED)
-		tracer_tell(t, "%s GPU time of process %u: %s%s", p->began ? "no more" : "no",
-			    p->pid, r->text, code);
-	else if (r->event == RECORD_SIDECAR_WITHDREW)
-		tracer_tell(t, "no more GPU time of process %u: %s", p->pid, r->text);
-	else if (r->event == RECORD_SIDECAR_GONE && !p->began)
-		tracer_tell(t, "no GPU time of process %u: it ended, or its sidecar did", p->pid);
-	else
-		return;
-	p->t->gpu_time->stats.refused += !p->told;
-	p->told = true;
-}
-
-int gpu_time_event(struct gpu_process *p, uint32_t event, uint64_t count, const char *text)
-{
-	struct record r = {.kind = RECORD_SIDECAR};
-
-	r.sidecar = (struct record_sidecar){
-		.ts = tracer_now(), .pid = p->pid, .event = event, .count = count, .text = text,
-	};
-	tell(p, &r.sidecar);
-	return writer_add(p->t->writer, &r);
 }
 
 static int on_record(void *ctx, const struct record *r)
@@ -158,7 +44,7 @@ static int on_record(void *ctx, const struct record *r)
 		p->t->gpu_time->stats.processes += !p->began;
 		p->began = true;
 	}
-	tell(p, &own.sidecar);
+	gpu_time_tell(p, &own.sidecar);
 	return writer_add(p->t->writer, &own);
 }
 
@@ -195,6 +81,7 @@ static int come(struct tracer *t, int fd)
 	struct ucred peer = {0};
 	socklen_t size = sizeof(peer);
 	struct gpu_process *p;
+	uint32_t visits = 0;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) || peer.pid <= 0 ||
 	    !probes_wanted(t->probes, (uint32_t)peer.pid)) {
@@ -202,24 +89,27 @@ static int come(struct tracer *t, int fd)
 		return 0;
 	}
 	p = gpu_time_find(t->gpu_time, (uint32_t)peer.pid);
-	if (p && p->over) {
+	if (p && p->over && p->visits < VISITS_MOST) {
+		visits = p->visits + 1;
 		p->gone = true; /* another program runs there by now */
 		p = NULL;
 	}
 	if (!p)
-		p = process_add(t, (uint32_t)peer.pid);
-	if (!p || p->sidecar || p->t->gpu_time->stopping) {
+		p = gpu_time_add(t, (uint32_t)peer.pid, tracer_now());
+	if (p && !p->sidecar && !p->over)
+		p->visits = visits;
+	if (!p || p->sidecar || p->over || p->t->gpu_time->stopping) {
 		close(fd);
-		return p ? 0 : tell_too_many(t->gpu_time);
+		return p ? 0 : gpu_time_too_many(t->gpu_time);
 	}
 	return connected(p, fd);
 }
 
 static int take_connections(struct tracer *t)
 {
-	int fd, err = 0;
+	int fd, err = 0, i;
 
-	while (!err && t->gpu_time->options.listener >= 0) {
+	for (i = 0; !err && i < VISITS_MOST && t->gpu_time->options.listener >= 0; i++) {
 		fd = accept4(t->gpu_time->options.listener, NULL, NULL,
 			     SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
@@ -259,7 +149,7 @@ static int absent(struct gpu_process *p, int64_t now)
 	if (p->sidecar || p->over || p->told || p->gone || p->t->gpu_time->options.listener < 0 ||
 	    p->t->gpu_time->stopping || now - p->seen < COME_NS)
 		return 0;
-	return gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0, ABSENT);
+	return gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0, GPU_TIME_ABSENT);
 }
 
 /* Its sidecar waits to be started: nobody else may begin unseen from then on. */
@@ -292,7 +182,7 @@ static int process_step(struct gpu_process *p, int64_t now)
 	    !p->t->gpu_time->stopping)
 		err = start(p);
 	if (p->sidecar && sidecar_state(p->sidecar) == SIDECAR_OVER)
-		retire(p);
+		gpu_time_retire(p);
 	return err;
 }
 
@@ -324,32 +214,6 @@ int64_t gpu_time_pause(const struct tracer *t)
 		if (g->items[i]->sidecar)
 			return PAUSE_NS;
 	return INT64_MAX;
-}
-
-int gpu_time_process(struct tracer *t, uint32_t pid)
-{
-	struct gpu_time *g = t->gpu_time;
-	struct gpu_process *p;
-
-	if (!g || g->stopping || g->options.why_not || gpu_time_find(g, pid))
-		return 0;
-	p = process_add(t, pid);
-	return p ? 0 : tell_too_many(g);
-}
-
-int gpu_time_ended(struct tracer *t, uint32_t pid)
-{
-	struct gpu_process *p = t->gpu_time ? gpu_time_find(t->gpu_time, pid) : NULL;
-
-	/* one that is connected is what took its place already */
-	if (!p || p->sidecar)
-		return 0;
-	p->gone = true;
-	if (p->over || p->told)
-		return 0;
-	return gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0,
-			      t->gpu_time->injector ? "it ended before the sidecar could begin" :
-						      ABSENT);
 }
 
 static int info_write(struct tracer *t)
@@ -421,7 +285,7 @@ static int tell_late(struct gpu_time *g)
 		p = g->items[i];
 		if (!p->told && !p->began && !p->over && !p->gone)
 			err = gpu_time_event(p, RECORD_SIDECAR_REFUSED, 0,
-					     g->injector || p->sidecar ? LATE : ABSENT);
+					     g->injector || p->sidecar ? LATE : GPU_TIME_ABSENT);
 	}
 	return err;
 }
@@ -450,21 +314,6 @@ int gpu_time_finish(struct tracer *t)
 	return err;
 }
 
-void gpu_time_stats(const struct tracer *t, struct gpu_time_stats *out)
-{
-	const struct gpu_time *g = t->gpu_time;
-	size_t i;
-
-	if (!g) {
-		*out = t->gpu_time_stats;
-		return;
-	}
-	*out = g->stats;
-	for (i = 0; i < g->count; i++)
-		if (g->items[i]->sidecar)
-			stats_add(out, g->items[i]->sidecar);
-}
-
 void gpu_time_free(struct tracer *t)
 {
 	struct gpu_time *g = t->gpu_time;
@@ -476,7 +325,7 @@ void gpu_time_free(struct tracer *t)
 	watch_others_free(g);
 	for (i = 0; i < g->count; i++) {
 		if (g->items[i]->sidecar)
-			retire(g->items[i]);
+			gpu_time_retire(g->items[i]);
 		free(g->items[i]);
 	}
 	t->gpu_time_stats = g->stats;

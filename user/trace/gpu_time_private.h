@@ -16,6 +16,7 @@ struct gpu_process {
 	int64_t seen; /* calling CUDA or connecting first, ns */
 	struct sidecar *sidecar; /* NULL: not there, or not yet */
 	int64_t stopped_ns;
+	uint32_t visits; /* that its number has had before */
 	bool asked; /* the injector was */
 	bool began, told, over; /* over: its sidecar was there, and is no more */
 	bool gone; /* the number may be another's by now */
@@ -27,6 +28,7 @@ struct gpu_time {
 	struct gpu_process *items[PROCESSES_MOST];
 	size_t count;
 	bool any; /* ever */
+	uint32_t missed; /* the last one that was looked at so */
 	struct injector *injector; /* NULL: they come by themselves */
 	struct foreign *foreign;   /* NULL: nobody was to be watched yet */
 	bool foreign_waited;	   /* for, with all the rest */
@@ -35,10 +37,22 @@ struct gpu_time {
 	bool too_many;		     /* processes: told */
 };
 
+/* Says on stderr what is worth a word. */
+void gpu_time_tell(struct gpu_process *p, const struct record_sidecar *r);
 /* Writes a RECORD_SIDECAR of a process now, and tells it where it is worth a word. */
 int gpu_time_event(struct gpu_process *p, uint32_t event, uint64_t count, const char *text);
 
 int gpu_time_descriptor(struct tracer *t, int fd); /* a step is to follow when it is readable */
+/* gpu_time_process.c */
+#define GPU_TIME_ABSENT                                                                            \
+	"it uses CUDA and has not loaded the sidecar: it was forked by one that had, its "         \
+	"environment lacks CUDA_INJECTION64_PATH, or the library cannot be loaded there"
+
+/* NULL: there is no room, or no memory. */
+struct gpu_process *gpu_time_add(struct tracer *t, uint32_t pid, int64_t seen);
+int gpu_time_too_many(struct gpu_time *g); /* tells it, once */
+/* Its sidecar is over: what is left of it is its numbers. */
+void gpu_time_retire(struct gpu_process *p);
 struct gpu_process *gpu_time_find(const struct gpu_time *g, uint32_t pid); /* or NULL */
 
 /* gpu_time_watch.c */

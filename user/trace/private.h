@@ -128,8 +128,10 @@ void gpus_stop(struct tracer *t);  /* lets go of the driver; may be repeated */
 int gpu_time_start(struct tracer *t); /* before probes; sidecars start with the first step */
 int gpu_time_step(struct tracer *t);
 int64_t gpu_time_pause(const struct tracer *t); /* ns that a step may wait */
-int gpu_time_process(struct tracer *t, uint32_t pid); /* it calls CUDA */
-int gpu_time_ended(struct tracer *t, uint32_t pid);   /* or became another program */
+/* It called CUDA then (ns); one that had ended by then is another. */
+int gpu_time_process(struct tracer *t, uint32_t pid, int64_t ts);
+int gpu_time_missed(struct tracer *t, uint32_t pid, int64_t ts); /* and has ended since */
+int gpu_time_ended(struct tracer *t, uint32_t pid, int64_t ts);  /* or became another program */
 void gpu_time_stop(struct tracer *t);	/* asks the sidecars to */
 int gpu_time_finish(struct tracer *t);	/* takes what is left, once they have stopped */
 void gpu_time_free(struct tracer *t);	/* idempotent */

@@ -201,7 +201,7 @@ int processes_event(struct tracer *t, const struct gbpf_process *p)
 	if (p->start) /* in clock ticks, as /proc gives it: one identity whoever saw it first */
 		info.start = (int64_t)(p->start - p->start % (1000000000 / sysconf(_SC_CLK_TCK)));
 	if (event != RECORD_PROCESS_FORK) {
-		err = gpu_time_ended(t, pid);
+		err = gpu_time_ended(t, pid, (int64_t)p->hdr.ts);
 		if (err)
 			return err;
 	}
@@ -224,7 +224,7 @@ static int thread_seen(struct tracer *t, uint32_t pid, uint32_t tid, int64_t ts)
 		if (err < 0)
 			return err;
 	}
-	err = gpu_time_process(t, pid);
+	err = gpu_time_process(t, pid, ts);
 	if (err)
 		return err;
 	process_thread_comm(pid, tid, comm);
@@ -247,8 +247,12 @@ int processes_threads(struct tracer *t, const struct event *events, size_t count
 		id = (uint64_t)events[i].pid << 32 | events[i].tid;
 		if (id == t->last_thread)
 			continue;
-		if (ended_after(t, events[i].pid, events[i].ts))
+		if (ended_after(t, events[i].pid, events[i].ts)) {
+			err = gpu_time_missed(t, events[i].pid, events[i].ts);
+			if (err)
+				return err;
 			continue;
+		}
 		t->last_thread = id;
 		err = idset_add(&t->threads, id);
 		if (err == 1)
