@@ -121,8 +121,8 @@ def test_harm_to_a_profiler_ends_the_process(run, client, why):
 
 def test_a_profiler_that_comes_takes_all(run):
     """What was lent by the client before, the profiler gets, and does not know."""
-    done = run(*STEADY, "--duration", 0.15, "--profiler", "new", "--profiler-start", 0.05,
-               "--profiler-stop", 0.1, client="system,stay,buffer=2000")
+    done = run(*STEADY, "--duration", 0.3, "--profiler", "new", "--profiler-start", 0.05,
+               "--profiler-stop", 0.25, client="system,stay,buffer=600")
     (inner,), (outer,) = noted(done, "profiled"), noted(done, "profiling")
-    assert outer.value > 0 and inner.value > 20
+    assert outer.value > 0 and inner.value > 5
     assert all(r["start"] - done.offsets[0] < inner.end for r in done.records)

@@ -264,25 +264,31 @@ static void end_session(void)
 		report("dropped", (int)dropped);
 }
 
-/* With detach=N the Nth call, as it returns, is the last that CUPTI sees. */
+/*
+ * With detach=N the Nth call, as it returns, is the last that CUPTI sees; with turn=N a
+ * session ends and another begins as every Nth does.
+ */
 static void call_back(void *user, int domain, uint32_t cbid, const void *data)
 {
 	const struct cupti_callback_data *d = data;
-	long detach = option("detach", 0);
+	long detach = option("detach", 0), turn = option("turn", 0);
 
 	pthread_mutex_lock(&client.lock);
-	if (!detach)
+	if (!detach && !turn)
 		fprintf(client.out,
 			"{\"callback\": %u, \"cbid\": %u, \"correlation\": %u, \"ret\": %d, "
 			"\"thread\": %d}\n",
 			d->site, cbid, d->correlation, *(int *)d->ret, gettid());
 	client.calls += d->site == CUPTI_API_EXIT;
+	turn = turn && client.calls % turn == 0 && d->site == CUPTI_API_EXIT;
 	detach = detach == client.calls && d->site == CUPTI_API_EXIT;
 	pthread_mutex_unlock(&client.lock);
-	if (!detach)
-		return;
-	end_session();
-	report("finalized", cupti.cuptiFinalize());
+	if (detach || turn)
+		end_session();
+	if (turn)
+		begin_session();
+	if (detach)
+		report("finalized", cupti.cuptiFinalize());
 }
 
 static void *alternate(void *user)
