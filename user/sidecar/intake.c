@@ -153,7 +153,7 @@ int intake_drain(struct intake *in)
  */
 static bool times(struct intake *in, int64_t begin, int64_t end, int64_t *at, uint64_t *duration)
 {
-	struct clock_time first, last;
+	struct clock_time first = {0}, last = {0};
 	int64_t took;
 
 	if (begin <= 0 || end <= 0) {
