@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -38,15 +37,32 @@ static bool is_known(const char *path)
 	return false;
 }
 
+/* strtoull() is another function with every other glibc. */
+static uintptr_t read_hex(const char *text, const char **end)
+{
+	uintptr_t value = 0;
+
+	for (;; text++) {
+		if (*text >= '0' && *text <= '9')
+			value = value << 4 | (uintptr_t)(*text - '0');
+		else if (*text >= 'a' && *text <= 'f')
+			value = value << 4 | (uintptr_t)(*text - 'a' + 10);
+		else
+			break;
+	}
+	*end = text;
+	return value;
+}
+
 bool code_line(const char *line, uintptr_t *from, uintptr_t *to, const char **path)
 {
-	char *end;
+	const char *end;
 	int fields = 0;
 
-	*from = strtoull(line, &end, 16);
+	*from = read_hex(line, &end);
 	if (*end != '-')
 		return false;
-	*to = strtoull(end + 1, &end, 16);
+	*to = read_hex(end + 1, &end);
 	if (*end != ' ' || strlen(end) < 5 || end[3] != 'x')
 		return false;
 	/* permissions, offset, device, inode; then blanks and the path */

@@ -13,7 +13,7 @@ SIDECAR_CFLAGS := -std=c11 -O2 -g1 -fPIC -fvisibility=hidden -ftls-model=global-
 	-Wmissing-prototypes -Wno-unused-parameter -Wformat=2 -include $(SIDECAR_DIR)/compat.h
 # Old glibc has dlopen() and threads in libraries of their own.
 SIDECAR_LDFLAGS := -shared -Wl,-soname,libgbpf-cupti.so -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro \
-	-Wl,-z,defs -Wl,--hash-style=both -Wl,--build-id -Wl,--no-as-needed -l:libdl.so.2 \
+	-Wl,-z,defs -Wl,-z,nopack-relative-relocs -Wl,--hash-style=both -Wl,--build-id -Wl,--no-as-needed -l:libdl.so.2 \
 	-l:libpthread.so.0 -static-libgcc
 
 $(BUILD)/sidecar/%.o: %.c $(SIDECAR_DIR)/compat.h
