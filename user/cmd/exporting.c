@@ -201,15 +201,24 @@ static void warn_works(const struct session *s, const struct export_counts *coun
 			   s->join.dropped, s->join.bad);
 }
 
+/* Helpers that a rank forks have its environment, but call nothing. */
+static const char *rank_of(const struct session *s, const struct export_options *o, uint32_t i)
+{
+	bool calls = false;
+
+	for (size_t k = 0; k < s->threads_count && !calls; k++)
+		calls = s->threads[k].process == i && s->threads[k].calls;
+	return calls && export_wants_process(o, i) ? session_label(s, i, "rank") : NULL;
+}
+
 static void warn_ranks(const struct session *s, const struct export_options *o)
 {
 	for (uint32_t i = 0; i < s->processes_count; i++) {
-		const char *rank = session_label(s, i, "rank"), *other;
+		const char *rank = rank_of(s, o, i), *other;
 
 		for (uint32_t k = 0; k < i && rank; k++) {
-			other = session_label(s, k, "rank");
-			if (!other || strcmp(rank, other) || !export_wants_process(o, i) ||
-			    !export_wants_process(o, k))
+			other = rank_of(s, o, k);
+			if (!other || strcmp(rank, other) != 0)
 				continue;
 			err_report("processes %u and %u both say that they are rank %s",
 				   s->processes[k].pid, s->processes[i].pid, rank);

@@ -140,8 +140,14 @@ static int merge(const struct options *o, char **paths, size_t count)
 {
 	char why[512] = "";
 	struct merge *m;
-	int err = merge_new(&m);
+	int err = rights_become_invoker();
 
+	if (err) {
+		err_report("cannot go back to the rights of the user who called sudo: %s",
+			   strerror(-err));
+		return EXIT_FAILED;
+	}
+	err = merge_new(&m);
 	for (size_t i = 0; i < count && !err; i++) {
 		err = merge_add(m, paths[i]);
 		if (err) {
@@ -153,10 +159,8 @@ static int merge(const struct options *o, char **paths, size_t count)
 	if (!err)
 		err = merge_align(m, why, sizeof(why));
 	if (!err)
-		err = rights_become_invoker();
-	if (!err)
 		err = write_all(m, o->output, why, sizeof(why));
-	for (size_t i = 0; i < merge_count(m) && !err; i++)
+	for (size_t i = 0; !err && i < merge_count(m); i++)
 		tell_source(merge_get(m, i));
 	if (!err) {
 		merge_tell_ranks(m, told_rank, NULL);
@@ -210,7 +214,8 @@ const struct command cmd_merge = {
 		"How far that can be off is said, also where nobody knows.\n\n"
 		"Processes of other hosts get numbers of their own, larger by a multiple of "
 		"4194304; report and export say which host's they are. Losses and windows of all "
-		"sources are kept. docs/traces-merge.md says more.",
+		"sources are kept. docs/traces-merge.md says more.\n\n"
+		"Called through sudo, it reads and writes as the user who called.",
 	.opts = opts,
 	.examples = examples,
 	.exit_status = "0 success; 1 a recording cannot be read, they do not belong together, or "
