@@ -229,6 +229,10 @@ static void code_of_others_is_known(void **state)
 	assert_int_equal(registered((uintptr_t)&fake, (uintptr_t)&fake, why, sizeof(why)), 0);
 	assert_int_equal(registered(theirs, theirs + 1, why, sizeof(why)), 1);
 	assert_non_null(strstr(why, "libcmocka"));
+	fake.pair[0] = fake.pair[3] = theirs; /* not where they would be */
+	assert_int_equal(registered(theirs, libc, why, sizeof(why)), 0);
+	session.neighbour.pair = 0; /* anywhere */
+	assert_int_equal(registered(theirs, libc, why, sizeof(why)), 1);
 }
 
 /* As CUPTI 13.3 keeps them: in an object that its data points to. */
@@ -241,6 +245,7 @@ static void code_behind_a_pointer(void **state)
 	assert_int_equal(neighbour_deep(CUPTI_13_1), 0);
 	assert_int_equal(neighbour_deep(CUPTI_13_2), 0);
 	session.neighbour.deep = neighbour_deep(CUPTI_13_3);
+	session.neighbour.pair = 0;
 	munmap(hole, 8192);
 	assert_int_equal(registered((uintptr_t)object, (uintptr_t)hole, why, sizeof(why)), 0);
 	object[14] = theirs;

@@ -176,6 +176,19 @@ static bool is_foreign(const uintptr_t words[2], void *user)
 	return code_foreign(&f->code, words[0]) && code_foreign(&f->code, words[1]);
 }
 
+/* Where ours were once, others would be, too: nothing else needs to be looked through. */
+static uintptr_t find_foreign(const struct neighbour *n, struct foreign *f)
+{
+	uintptr_t words[2], at;
+
+	if (n->pair && !n->pointed)
+		return pair_at(n, n->pair, false, words) && is_foreign(words, f) ? n->pair : 0;
+	at = search(n, false, is_foreign, f);
+	if (!at && n->deep)
+		at = search(n, true, is_foreign, f);
+	return at;
+}
+
 int neighbour_registered(const struct neighbour *n, cupti_request_fn request, char *why,
 			 size_t size)
 {
@@ -192,9 +205,7 @@ int neighbour_registered(const struct neighbour *n, cupti_request_fn request, ch
 		(void)snprintf(why, size, "the process's mappings cannot be looked through");
 		return err;
 	}
-	at = search(n, false, is_foreign, &f);
-	if (!at && n->deep)
-		at = search(n, true, is_foreign, &f);
+	at = find_foreign(n, &f);
 	if (at)
 		code_name(f.first, why, size);
 	code_free(&f.code);
