@@ -35,6 +35,7 @@ def test_exit_in_the_middle_of_calls(target):
     t = target()
     t.tell("busy", 3)
     loader = t.started()
+    t.tell("launch", 1)
     t.process.stdin.write("exit 0\n")
     t.process.stdin.flush()
     assert loader.answer().type == wire.ENDED
