@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "model/grow.h"
+#include "model/map.h"
 #include "probe/catalogue.h"
 
 #define OWN_IDS ((uint64_t)UINT32_MAX + 1)
@@ -64,69 +67,99 @@ static int order(const void *pa, const void *pb)
 	return a < b ? -1 : a > b;
 }
 
-/* Keeps one of each that is there more than once. */
-static size_t keep_doubles(uint64_t *ids, size_t count)
-{
-	size_t kept = 0;
-
-	for (size_t i = 1; i < count; i++)
-		if (ids[i] == ids[i - 1] && (!kept || ids[kept - 1] != ids[i]))
-			ids[kept++] = ids[i];
-	return kept;
-}
-
 static uint64_t key_of(const struct session *s, uint32_t call, uint32_t correlation)
 {
 	return (uint64_t)s->threads[s->calls[call].thread].process << 32 | correlation;
 }
 
-static void collect_one(const struct session *s, uint32_t call, uint64_t *ids, size_t *count)
-{
-	uint32_t linked = export_linked(s, call);
+/* Which numbers of a process were seen: they are dense, so a bit each is little. */
+#define PAGE_BITS 4096
 
-	if (source_of(s, linked) == call)
-		ids[(*count)++] = key_of(s, linked, recorded_itself(s, call));
+struct seen {
+	struct map page_of; /* (process, number over PAGE_BITS) to pages */
+	uint64_t (*pages)[PAGE_BITS / 64];
+	size_t count, cap;
+	size_t twice_cap;
+};
+
+static int page_for(struct seen *v, uint32_t process, uint32_t number, uint32_t *page)
+{
+	int err;
+
+	*page = map_get(&v->page_of, process, number / PAGE_BITS);
+	if (*page != MAP_NONE)
+		return 0;
+	*page = (uint32_t)v->count;
+	err = GROW(v->pages, v->cap, v->count + 1);
+	if (!err)
+		err = map_put(&v->page_of, process, number / PAGE_BITS, *page);
+	if (!err)
+		memset(v->pages[v->count++], 0, sizeof(v->pages[0]));
+	return err;
+}
+
+/* Takes down the number of a call that stands for itself; again: it belongs to several. */
+static int note(struct export_ids *ids, struct seen *v, uint32_t call)
+{
+	uint32_t linked = export_linked(ids->s, call), number, page;
+	uint64_t bit, *word;
+	int err;
+
+	if (source_of(ids->s, linked) != call)
+		return 0;
+	number = recorded_itself(ids->s, call);
+	err = page_for(v, ids->s->threads[ids->s->calls[call].thread].process, number, &page);
+	if (err)
+		return err;
+	word = &v->pages[page][number % PAGE_BITS / 64];
+	bit = UINT64_C(1) << number % 64;
+	if (*word & bit) {
+		err = GROW(ids->twice, v->twice_cap, ids->count + 1);
+		if (!err)
+			ids->twice[ids->count++] = key_of(ids->s, linked, number);
+	}
+	*word |= bit;
+	return err;
 }
 
 /* Calls with works or a record of CUPTI's; both lists are sorted by call. */
-static size_t collect(const struct session *s, uint64_t *ids)
+static int note_all(struct export_ids *ids, struct seen *v)
 {
-	size_t count = 0, i = 0;
+	const struct session *s = ids->s;
 	uint32_t last = CALL_NONE;
+	size_t i = 0;
+	int err = 0;
 
-	for (size_t w = 0; w < s->call_works_count; w++) {
+	for (size_t w = 0; w < s->call_works_count && !err; w++) {
 		uint32_t call = s->works[s->call_works[w]].call;
 
-		for (; i < s->work_calls_count && s->work_calls[i].call < call; i++)
-			collect_one(s, s->work_calls[i].call, ids, &count);
-		if (call == last)
+		for (; i < s->work_calls_count && s->work_calls[i].call < call && !err; i++)
+			err = note(ids, v, s->work_calls[i].call);
+		if (call == last || err)
 			continue;
 		last = call;
 		i += i < s->work_calls_count && s->work_calls[i].call == call;
-		collect_one(s, call, ids, &count);
+		err = note(ids, v, call);
 	}
-	for (; i < s->work_calls_count; i++)
-		collect_one(s, s->work_calls[i].call, ids, &count);
-	return count;
+	for (; i < s->work_calls_count && !err; i++)
+		err = note(ids, v, s->work_calls[i].call);
+	return err;
 }
 
 int export_ids_new(struct export_ids *ids, const struct session *s)
 {
-	size_t room = s->call_works_count + s->work_calls_count, count;
-	uint64_t *all, *fewer;
+	struct seen v = {.count = 0};
+	int err;
 
 	*ids = (struct export_ids){.s = s};
-	if (!room)
-		return 0;
-	all = malloc(room * sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	count = collect(s, all);
-	qsort(all, count, sizeof(*all), order);
-	ids->count = keep_doubles(all, count);
-	fewer = realloc(all, (ids->count + 1) * sizeof(*all));
-	ids->twice = fewer ? fewer : all;
-	return 0;
+	err = note_all(ids, &v);
+	map_free(&v.page_of);
+	free(v.pages);
+	if (err)
+		export_ids_free(ids);
+	else if (ids->count)
+		qsort(ids->twice, ids->count, sizeof(*ids->twice), order);
+	return err;
 }
 
 void export_ids_free(struct export_ids *ids)

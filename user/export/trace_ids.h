@@ -11,7 +11,7 @@
 
 struct export_ids {
 	const struct session *s;
-	uint64_t *twice; /* process and correlation, of several calls; sorted */
+	uint64_t *twice; /* process and correlation, of several calls; sorted, with repeats */
 	size_t count;
 };
 
