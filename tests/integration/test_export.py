@@ -181,6 +181,32 @@ def test_polls_between_other_calls_get_a_row_of_their_own(tmp_path):
     assert trace.tracks[launch.track]["parent_uuid"] == poll.track
 
 
+def test_samples_of_the_gpu_are_counters_and_xids_marks(tmp_path):
+    r = recordings.Recording()
+    r.process(5)
+    r.call(5, 5, recordings.SYNC, r.start, r.start + 100)
+    r.add("gpu", 3, 2, recordings.text("GPU-0a0b0c0d-0102-0304-0506-0708090a0b0c"),
+          recordings.text("NVIDIA H200"), recordings.text("0000:1b:00.0"))
+    clock, power, temperature, memory, xid = 1, 4, 16, 128, 2048
+    known = clock | power | temperature | memory | xid
+    for at, has, mhz, xids in ((10, known, 345, 0), (20, known & ~clock, 1980, 0),
+                               (30, known, 1980, 3)):
+        r.add("gpu_sample", r.start + at, 3, has, mhz, 70_000 + at, 40, 1 << 33, xids, 79)
+    r.see(r.start + 1000)
+    trace = perfetto(r.write(tmp_path / "t.gbpf"), tmp_path / "t.pftrace")
+    assert trace.counter("SM clock") == [(r.start + 10, 345), (r.start + 30, 1980)]
+    assert [v for _, v in trace.counter("power")] == [70_010, 70_020, 70_030]
+    assert [v for _, v in trace.counter("temperature")] == [40] * 3
+    assert trace.counter("memory used (NVML)")[0] == (r.start + 10, 1 << 33)
+    (mark,) = [m for m in trace.instants if m.name == "XID"]
+    assert (mark.begin, mark.args) == (r.start + 30, {"result": 79, "count": 3})
+    (power_track,) = trace.named("power")
+    parent = trace.tracks[trace.tracks[power_track]["parent_uuid"]]
+    assert parent["name"] == "GPU 2: NVIDIA H200"
+    assert trace.gpus[2]["uuid"].hex() == "0a0b0c0d0102030405060708090a0b0c"
+    assert trace.gpus[2]["pci_bdf"] == "0000:1b:00.0" and len(trace.gpus) == 3
+
+
 # ---- the table ----
 
 def test_the_table_holds_the_same(job, tmp_path):
@@ -327,8 +353,8 @@ def test_files_belong_to_whoever_called_sudo(job):
 
 def test_trace_writes_the_file_that_its_name_asks_for(tmp_path):
     out = tmp_path / "run.pftrace"
-    done = gbpf.gbpf("trace", "-o", out, "--", gbpf.JOB, "--duration", "0.2", "--truth-mib", "0",
-                     env=gbpf.sim_env(), cwd=tmp_path)
+    done = gbpf.gbpf("trace", "-o", out, "--", gbpf.JOB, "--pattern", "train", "--iterations",
+                     "2", "--truth-mib", "0", env=gbpf.sim_env(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert str(out) in done.stdout
     trace = perfetto_trace.Trace(out)
@@ -337,3 +363,17 @@ def test_trace_writes_the_file_that_its_name_asks_for(tmp_path):
     assert sorted((c["tid"], c["begin"]) for c in calls) == sorted(
         (tid, begin) for tid, _, begin, _ in calls_of(trace))
     assert {p.name for p in tmp_path.iterdir()} >= {"run.gbpf", "run.pftrace"}
+    assert [v for _, v in trace.counter("live bytes")] == live_bytes(calls)
+
+
+def live_bytes(calls):
+    """After each allocation of device memory and each free."""
+    sizes, out = {}, []
+    for c in sorted(calls, key=lambda c: c["begin"]):
+        if c["api"] == "cuMemAlloc_v2":
+            sizes[c["out"]] = c["bytes"]
+        elif c["api"] != "cuMemFree_v2" or sizes.pop(c["object"], None) is None:
+            continue
+        out.append(sum(sizes.values()))
+    assert out and out[-1] < max(out)
+    return out

@@ -210,6 +210,35 @@ static void name_line(struct record *r, char *at)
 	n->len = strlen(n->name);
 }
 
+static void gpu_line(struct record *r, char *at)
+{
+	struct record_gpu *g = &r->gpu;
+
+	g->id = N32;
+	g->index = N32;
+	g->uuid = S;
+	g->name = S;
+	g->pci = S;
+	g->mig_parent = "";
+}
+
+/* The numbers that tests look at; has says which count. */
+static void gpu_sample_line(struct record *r, char *at)
+{
+	struct record_gpu_sample *g = &r->gpu_sample;
+
+	g->ts = (int64_t)N;
+	g->gpu = N32;
+	g->has = N32;
+	g->clock_sm_mhz = N32;
+	g->power_mw = N32;
+	g->temperature_c = N32;
+	g->memory_used = N;
+	g->xid_count = N;
+	g->xid_last = N32;
+	g->pids = "";
+}
+
 static bool small_line(struct record *r, char *at)
 {
 	switch (r->kind) {
@@ -276,7 +305,8 @@ static bool record_line(struct record *r, const char *kind, char *at)
 		[RECORD_NAME] = "name", [RECORD_PROCESS] = "process", [RECORD_THREAD] = "thread",
 		[RECORD_API] = "api", [RECORD_CLOCK] = "clock", [RECORD_LOSS] = "loss",
 		[RECORD_WINDOW] = "window", [RECORD_INFO] = "info", [RECORD_DEVICE] = "device",
-		[RECORD_SHAPE] = "shape", [RECORD_WORK] = "work",
+		[RECORD_SHAPE] = "shape", [RECORD_WORK] = "work", [RECORD_GPU] = "gpu",
+		[RECORD_GPU_SAMPLE] = "gpu_sample",
 		[RECORD_WORK_CALL] = "work_call", [RECORD_OVERHEAD] = "overhead",
 		[RECORD_SIDECAR] = "sidecar", [RECORD_LABEL] = "label",
 	};
@@ -297,6 +327,10 @@ static bool record_line(struct record *r, const char *kind, char *at)
 		work_line(r, at);
 	else if (k == RECORD_WORK_CALL)
 		work_call_line(r, at);
+	else if (k == RECORD_GPU)
+		gpu_line(r, at);
+	else if (k == RECORD_GPU_SAMPLE)
+		gpu_sample_line(r, at);
 	else
 		return small_line(r, at);
 	return true;
