@@ -28,9 +28,23 @@ def command(tmp_path, *job, options=(), env=(), **kwargs):
     return done, works.Recorded(tmp_path / "t.gbpf"), gbpf.truths(tmp_path)
 
 
-def attach(tmp_path, *how, seconds="1"):
-    done = gbpf.run(GBPF, "trace", "-o", tmp_path / "t.gbpf", "-d", seconds, *works.OPTIONS, *how)
-    return done, works.Recorded(tmp_path / "t.gbpf")
+def happened(recording, *events):
+    """Does the recording, not finished yet, tell of one of these?"""
+    part = pathlib.Path(f"{recording}.part")
+    return part.exists() and any(works.Recorded(part).of(event) for event in events)
+
+
+BEGUN = ("began", "refused", "failed")
+
+
+def attach(tmp_path, *how, seconds=0.7, until=BEGUN):
+    """Recorded until something has happened, and so long after that."""
+    recording = tmp_path / "t.gbpf"
+    with gbpf.tracing(recording, *how, "-d", "0", *works.OPTIONS) as tracing:
+        gbpf.wait_until(lambda: happened(recording, *until) or tracing.poll() is not None)
+        time.sleep(seconds)
+    done = subprocess.CompletedProcess(how, tracing.returncode, tracing.out, tracing.err)
+    return done, works.Recorded(recording)
 
 
 def alone_with_its_directory():
@@ -89,12 +103,25 @@ def test_an_injection_library_of_the_users_own_stays(tmp_path):
 @pytest.mark.long
 def test_a_window_ends_by_itself(tmp_path):
     done, rec, truths = command(tmp_path, "--pattern", "steady", "--rate", "1000", "--duration",
-                                "1", options=("--gpu-window", "0.3"))
+                                "2", options=("--gpu-window", "0.3"))
     assert done.returncode == 0
     (one,) = truths.values()
     begin, end = rec.window(one.pid)
-    assert 0.3e9 <= end - begin < 0.6e9
+    assert 0.3e9 <= end - begin < 1.2e9
     assert 0 < works.check_process(rec, one) < len(one.work)
+
+
+@pytest.mark.long
+def test_who_comes_after_the_end_does_not_wait(tmp_path):
+    """The command goes on when the recording is over; its next processes begin at once."""
+    late = " ".join(map(str, [JOB, "--quiet", "--lib", SIM / "lib", "--truth",
+                              tmp_path / "truth.%p", "--iterations", "2"]))
+    done = gbpf.run(GBPF, "trace", "-d", "2", "-o", tmp_path / "t.gbpf", *works.OPTIONS, "--",
+                    "sh", "-c", f"{late}; sleep 3; {late}", env=gbpf.sim_env())
+    assert done.returncode == 0, done.stderr
+    first, last = sorted(gbpf.truths(tmp_path).values(), key=lambda one: one.calls[0].entry)
+    assert first.work[0].correlation and not any(w.correlation for w in last.work)
+    assert next(c for c in last.calls if c.api == "cuInit").ns < 500_000_000
 
 
 def test_no_gpu_process_is_said(tmp_path):
@@ -125,7 +152,7 @@ def test_a_running_process(tmp_path):
 def test_a_process_is_visited_again(tmp_path):
     with gbpf.job(tmp_path, *STEADY) as job:
         for _ in range(2):
-            done, rec = attach(tmp_path, "-p", job.pid, seconds="0.5")
+            done, rec = attach(tmp_path, "-p", job.pid, seconds=0.5)
             assert done.returncode == 0, done.stderr
             assert len(rec.of("ended", job.pid)) == 1, (rec.events, done.stderr)
             time.sleep(1)  # for its sidecar to leave CUPTI
@@ -145,7 +172,7 @@ def test_doctor_says_whether_it_can_be_had(tmp_path):
     env = {**gbpf.sim_env(), "CUDA_INJECTION64_PATH": "/theirs.so"}
     with gbpf.job(tmp_path, *STEADY, env=env) as job:
         found = said(job)
-        done, rec = attach(tmp_path, "-p", job.pid, seconds="0.3")
+        done, rec = attach(tmp_path, "-p", job.pid, seconds=0)
     assert not found["possible"] and "CUDA_INJECTION64_PATH=/theirs.so" in found["text"]
     assert "/theirs.so: another profiler is in it" in done.stderr
     assert len(rec.of("refused", job.pid)) == 1
@@ -154,11 +181,11 @@ def test_doctor_says_whether_it_can_be_had(tmp_path):
 # ---- other profilers ----
 
 
-def profiled(tmp_path, *how, after):
+def profiled(tmp_path, *how, after, until=BEGUN):
     """A job with a profiler of its own, that gbpf is attached to."""
     with gbpf.job(tmp_path, *STEADY, "--profiler", *how) as job:
         time.sleep(after)
-        done, rec = attach(tmp_path, "-p", job.pid)
+        done, rec = attach(tmp_path, "-p", job.pid, until=until)
     assert job.returncode == 0, "the guard of the simulated CUPTI aborts who was harmed"
     assert done.returncode == 0, done.stderr
     one = gbpf.truths(tmp_path)[job.pid]
@@ -178,7 +205,8 @@ def test_another_profiler_was_first(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", [pytest.param("old", marks=pytest.mark.long), "new"])
 def test_another_profiler_begins(tmp_path, kind):
-    done, rec, notes = profiled(tmp_path, kind, "--profiler-start", "1", after=0.2)
+    done, rec, notes = profiled(tmp_path, kind, "--profiler-start", "3", after=0,
+                                until=("withdrew", "refused", "failed"))
     assert len(rec.of("withdrew")) == 1, (rec.events, done.stderr)
     assert "another profiler has begun" in done.stderr and "called cupti" in done.stderr
     assert "lost to both" in done.stderr
@@ -191,9 +219,10 @@ def test_another_profiler_begins(tmp_path, kind):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["old", "new"])
 def test_a_profile_taken_after_the_window_is_whole(tmp_path, kind):
-    with gbpf.job(tmp_path, *STEADY, "--profiler", kind, "--profiler-start", "3") as job:
+    begin = time.monotonic()
+    with gbpf.job(tmp_path, *STEADY, "--profiler", kind, "--profiler-start", "6") as job:
         done, rec = attach(tmp_path, "-p", job.pid)
-        time.sleep(3)
+        time.sleep(max(0, begin + 8 - time.monotonic()))
     assert job.returncode == 0 and done.returncode == 0, done.stderr
     assert len(rec.of("ended")) == 1
     one = gbpf.truths(tmp_path)[job.pid]
@@ -231,7 +260,8 @@ def test_the_job_is_killed(tmp_path):
         job = stack.enter_context(gbpf.job(tmp_path, *STEADY))
         tracing = stack.enter_context(
             gbpf.tracing(tmp_path / "t.gbpf", "-p", job.pid, "-d", "0", *works.OPTIONS))
-        time.sleep(1)
+        gbpf.wait_until(lambda: happened(tmp_path / "t.gbpf", *BEGUN))
+        time.sleep(0.7)
         os.kill(job.pid, signal.SIGKILL)
         gbpf.wait_until(lambda: tracing.poll() is not None)
     assert tracing.returncode == 0, tracing.err
@@ -303,7 +333,7 @@ def unshared(tmp_path, *how):
     """A job below unshare(1) or the like, and what is recorded of it."""
     process = subprocess.Popen(
         [*how, JOB, "--quiet", "--lib", SIM / "lib", "--truth", tmp_path / "truth.%p", *STEADY[:-1],
-         "3", "--threads", "2"], stdin=subprocess.DEVNULL, env=gbpf.sim_env())
+         "6", "--threads", "2"], stdin=subprocess.DEVNULL, env=gbpf.sim_env())
     children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
     gbpf.wait_until(lambda: list(tmp_path.glob("truth.*")))
     time.sleep(0.3)
@@ -353,7 +383,7 @@ def test_a_command_of_the_user_who_called_sudo(everybodys):
 def test_every_process_of_the_machine(tmp_path):
     with gbpf.job(tmp_path, *STEADY, "--children", "3") as job:
         gbpf.wait_until(lambda: len(list(tmp_path.glob("truth.*"))) == 4)
-        done, rec = attach(tmp_path, "-a", seconds="2")
+        done, rec = attach(tmp_path, "-a", seconds=2)
     assert job.returncode == 0 and done.returncode == 0, done.stderr
     for one in gbpf.truths(tmp_path).values():
         assert works.check_process(rec, one) > 300
@@ -373,10 +403,10 @@ def test_the_least_rights(everybodys, owner, caps):
     shutil.copytree(SIM / "lib", everybodys / "lib")
     job = subprocess.Popen(
         [*as_user(owner, "-all"), everybodys / "simjob", "--quiet", "--truth-mib", "0",
-         *STEADY[:-1], "3"], stdin=subprocess.DEVNULL, env=gbpf.sim_env())
+         *STEADY[:-1], "6"], stdin=subprocess.DEVNULL, env=gbpf.sim_env())
     time.sleep(0.5)
     done = gbpf.run(*as_user(31001, caps), everybodys / "gbpf", "trace", "-o",
-                    everybodys / "t.gbpf", "-d", "1", "-p", job.pid, "--gpu-time", "--cupti",
+                    everybodys / "t.gbpf", "-d", "4", "-p", job.pid, "--gpu-time", "--cupti",
                     everybodys / "lib/libcupti.so.13")
     assert job.wait() == 0
     assert done.returncode == 0, done.stderr

@@ -353,6 +353,7 @@ static int finish(struct run *r, int err)
 
 	status_line_clear(&r->status);
 	stop_err = tracer_stop(r->tracer);
+	place_close(&r->gpu.place);
 	tracer_stats(r->tracer, &stats); /* with what the last look into the rings brought */
 	if (!err)
 		err = stop_err;

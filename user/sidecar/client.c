@@ -101,6 +101,7 @@ int sidecar_new(struct sidecar **out, int fd, const struct sidecar_options *o)
 		err = message_send(fd, &hello, s->in.drain.fd);
 	if (err == -EPIPE || err == -ECONNRESET)
 		err = 0; /* it has refused already: what it said is to be read */
+	drain_sent(&s->in.drain);
 	if (err) {
 		sidecar_free(s);
 		return err;

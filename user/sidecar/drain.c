@@ -50,6 +50,13 @@ void drain_free(struct drain *r)
 	r->fd = -1;
 }
 
+void drain_sent(struct drain *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	r->fd = -1;
+}
+
 static bool size_fits(const struct wire_record *r)
 {
 	switch (r->type) {

@@ -36,6 +36,8 @@ union drain_record {
 int drain_new(struct drain *r);
 void drain_free(struct drain *r); /* idempotent */
 size_t drain_bytes(void);	/* of the memfd */
+/* Its descriptor has been sent: the mapping is enough from here on. */
+void drain_sent(struct drain *r);
 /* 1: a record is in out, its text terminated; 0: there is none (or the ring is broken). */
 int drain_next(struct drain *r, union drain_record *out);
 /* Gives the room of what was taken back to the target. */

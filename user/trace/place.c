@@ -205,10 +205,16 @@ int place_guard(struct place *p, const struct invoker *who, int command_pidfd)
 	return 0;
 }
 
-void place_free(struct place *p)
+void place_close(struct place *p)
 {
 	if (p->listener >= 0)
 		close(p->listener);
+	p->listener = -1;
+}
+
+void place_free(struct place *p)
+{
+	place_close(p);
 	if (p->guard >= 0)
 		close(p->guard);
 	if (p->guard_pid)

@@ -36,6 +36,8 @@ void place_leave(const struct place *p); /* and not for those made later */
  * 0 or -errno.
  */
 int place_guard(struct place *p, const struct invoker *who, int command_pidfd);
+/* The recording is over: whoever comes now is turned away at once, and does not wait. */
+void place_close(struct place *p);
 /* Idempotent. Without a guard, it removes the directory itself. */
 void place_free(struct place *p);
 
