@@ -87,7 +87,7 @@ static int page_for(struct seen *v, uint32_t process, uint32_t number, uint32_t 
 	int err;
 
 	*page = map_get(&v->page_of, process, number / PAGE_BITS);
-	if (*page != MAP_NONE)
+	if (v->pages && *page < v->count)
 		return 0;
 	*page = (uint32_t)v->count;
 	err = GROW(v->pages, v->cap, v->count + 1);
