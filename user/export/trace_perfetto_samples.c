@@ -64,26 +64,30 @@ static void put_xids(struct perfetto *f, uint32_t gpu)
 {
 	const struct session_gpu *g = &f->s->gpus[gpu];
 	size_t number = perfetto_gpu_of_sampled(f, gpu);
-	uint64_t seen = 0, track;
+	uint64_t seen = 0;
+	bool begun = false;
 
-	packets_sequence(&f->packets, 0, f->begin);
 	for (uint32_t i = 0; i < g->samples; i++) {
 		const struct record_gpu_sample *v = &f->s->gpu_samples[g->first_sample + i];
 		struct packet_args args;
 
-		packet_args_init(&args, &f->packets, INTERN_NOTE);
+		uint64_t count = v->xid_count - seen;
+
 		if (!(v->has & GPU_HAS_XID) || v->xid_count <= seen)
 			continue;
-		packet_arg_uint(&args, FIELD_RESULT, v->xid_last);
-		packet_arg_uint(&args, FIELD_COUNT, v->xid_count - seen);
 		seen = v->xid_count;
 		if (!export_wants(f->o, v->ts, v->ts))
 			continue;
 		perfetto_gpu(f, number);
-		track = perfetto_track(f, &(struct perfetto_track){
-			TRACK_XID, number, track_id(TRACK_GPU, number), "XID errors",
-			"Noticed by the sample at this time", NULL, -1});
-		perfetto_instant(f, v->ts, track, WORD_XID, &args);
+		if (!begun)
+			packets_sequence(&f->packets, perfetto_track(f, &(struct perfetto_track){
+				TRACK_XID, number, track_id(TRACK_GPU, number), "XID errors",
+				"Noticed by the sample at this time", NULL, -1}), v->ts);
+		begun = true;
+		packet_args_init(&args, &f->packets, INTERN_NOTE);
+		packet_arg_uint(&args, FIELD_RESULT, v->xid_last);
+		packet_arg_uint(&args, FIELD_COUNT, count);
+		perfetto_instant(f, v->ts, 0, WORD_XID, &args);
 	}
 }
 
