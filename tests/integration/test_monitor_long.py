@@ -48,10 +48,10 @@ def own_library(tmp_path, name):
     return tmp_path / name
 
 
-# Of the launches of all intervals. What a hit costs while a sibling of the CPU is busy is not
-# known, and where windows see few launches that shows: docs/measurements.md.
-TOTAL_ERROR = {"steady": 0.03, "bursty": 0.15, "periodic": 0.4}
-INSIDE = {"steady": 0.9, "bursty": 0.4, "periodic": 0.4}
+# Of the launches of all intervals; docs/measurements.md says what was reached. A machine that
+# takes its CPUs away from this one meanwhile makes launches in windows seem slower.
+TOTAL_ERROR = {"steady": 0.05, "bursty": 0.1, "periodic": 0.08}
+INSIDE = {"steady": 0.85, "bursty": 0.8, "periodic": 0.8}
 
 
 def good(pattern, result):
