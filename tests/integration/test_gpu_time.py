@@ -381,7 +381,7 @@ def test_a_command_of_the_user_who_called_sudo(everybodys):
 @pytest.mark.long
 @pytest.mark.quiet
 def test_every_process_of_the_machine(tmp_path):
-    with gbpf.job(tmp_path, *STEADY, "--children", "3") as job:
+    with gbpf.job(tmp_path, *STEADY[:-1], "7", "--children", "3") as job:
         gbpf.wait_until(lambda: len(list(tmp_path.glob("truth.*"))) == 4)
         done, rec = attach(tmp_path, "-a", seconds=2)
     assert job.returncode == 0 and done.returncode == 0, done.stderr
