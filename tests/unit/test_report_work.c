@@ -221,6 +221,47 @@ static void test_trace_is_filtered(void **state)
 	feed_stop(&f);
 }
 
+/* More rows than a batch: each once, in order, also with what leaves some out. */
+static void test_trace_comes_in_batches(void **state)
+{
+	static const struct gpu_random_options o = { .seed = 6, .processes = 2, .threads = 8,
+						     .streams = 9, .devices = 1, .calls = 300 };
+	static const char *const filters[] = { NULL, "stream!=8" };
+	static const uint64_t tops[] = { 0, 4097 };
+	struct feed f;
+	struct session *s = gpu_random(&f, &o, NULL, NULL);
+
+	assert_true(s->works_count > 4096 + 100);
+	for (size_t i = 0; i < 2; i++) {
+		struct report_options all = { .view = "gpu_trace", .format = REPORT_CSV,
+					      .filter = filters[i], .sort = "start_ns" };
+		char *whole = print_view(s, all), *text;
+		size_t lines;
+
+		all.sort = NULL; /* descending: not in its order, and so not in batches */
+		for (size_t k = 0; k < 2; k++) {
+			all.top = tops[k];
+			text = print_view(s, all);
+			lines = lines_of(whole) - 1;
+			lines = tops[k] && tops[k] < lines ? tops[k] : lines;
+			assert_int_equal(lines_of(text), lines + 1);
+			free(text);
+		}
+		all.format = REPORT_JSON; /* so long that json_check() takes minutes */
+		all.top = 0;
+		text = print_view(s, all);
+		lines = 0;
+		for (const char *at = text; *at; at++)
+			lines += *at == '{' && !strncmp(at, "{\"start_ns\":", 13);
+		assert_int_equal(lines, lines_of(whole) - 1);
+		assert_null(strstr(text, "}{"));
+		assert_non_null(strstr(text, "],\"quality\":{"));
+		free(text);
+		free(whole);
+	}
+	feed_stop(&f);
+}
+
 /* Sums of the views are those of the session, whatever it holds. */
 static void test_hostile(void **state)
 {
@@ -253,7 +294,7 @@ int main(void)
 		cmocka_unit_test(test_golden),	cmocka_unit_test(test_by_hand),
 		cmocka_unit_test(test_without), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_aliases), cmocka_unit_test(test_trace_is_filtered),
-		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_trace_comes_in_batches), cmocka_unit_test(test_hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,16 +57,22 @@ static void print_field(FILE *out, char separator, const struct column *c, const
 	}
 }
 
-void print_separated(const struct report_ctx *ctx, const struct view *v, char separator, FILE *out)
+static void print_row(const struct view *v, char separator, const struct row *r, FILE *out)
+{
+	for (const struct column *c = v->columns; c->key; c++) {
+		print_field(out, separator, c, r);
+		fputc(c[1].key ? separator : '\n', out);
+	}
+}
+
+void print_separated(struct report_ctx *ctx, const struct view *v, char separator, FILE *out)
 {
 	for (const struct column *c = v->columns; c->key; c++)
 		fprintf(out, "%s%c", c->key, c[1].key ? separator : '\n');
-	for (size_t i = 0; i < ctx->rows.count; i++) {
-		for (const struct column *c = v->columns; c->key; c++) {
-			print_field(out, separator, c, &ctx->rows.items[i]);
-			fputc(c[1].key ? separator : '\n', out);
-		}
-	}
+	do {
+		for (size_t i = 0; i < ctx->rows.count; i++)
+			print_row(v, separator, &ctx->rows.items[i], out);
+	} while (rows_next(ctx, v));
 }
 
 static void json_field(struct json *j, const struct column *c, const struct row *r)
@@ -93,7 +99,15 @@ static void json_field(struct json *j, const struct column *c, const struct row 
 	}
 }
 
-void print_json(const struct report_ctx *ctx, const struct view *v, FILE *out)
+static void json_row(struct json *j, const struct view *v, const struct row *r)
+{
+	json_begin_object(j);
+	for (const struct column *c = v->columns; c->key; c++)
+		json_field(j, c, r);
+	json_end_object(j);
+}
+
+void print_json(struct report_ctx *ctx, const struct view *v, FILE *out)
 {
 	struct json j;
 
@@ -103,12 +117,10 @@ void print_json(const struct report_ctx *ctx, const struct view *v, FILE *out)
 	json_string(&j, v->about.name);
 	json_key(&j, "rows");
 	json_begin_array(&j);
-	for (size_t i = 0; i < ctx->rows.count; i++) {
-		json_begin_object(&j);
-		for (const struct column *c = v->columns; c->key; c++)
-			json_field(&j, c, &ctx->rows.items[i]);
-		json_end_object(&j);
-	}
+	do {
+		for (size_t i = 0; i < ctx->rows.count; i++)
+			json_row(&j, v, &ctx->rows.items[i]);
+	} while (rows_next(ctx, v));
 	json_end_array(&j);
 	json_key(&j, "quality");
 	quality_json(ctx->s, &j);

@@ -112,7 +112,16 @@ static void keep_matching(struct rows *rows, const struct filter *f)
 	rows->count = kept;
 }
 
-static void print_view(const struct report_ctx *c, const struct view *v, FILE *out)
+bool rows_next(struct report_ctx *c, const struct view *v)
+{
+	if (!c->batched)
+		return false;
+	c->printed += c->rows.count;
+	c->rows.count = 0;
+	return !v->build(c) && c->rows.count;
+}
+
+static void print_view(struct report_ctx *c, const struct view *v, FILE *out)
 {
 	switch (c->o->format) {
 	case REPORT_CSV:
@@ -154,6 +163,8 @@ int report_print(const struct session *s, const struct report_options *o, FILE *
 	if (!result) {
 		c.filter = filter;
 		c.in_order = by == column_find(v, v->sort + 1) && descending == (*v->sort == '-');
+		c.batched = v->batches && c.in_order && o->format != REPORT_TABLE &&
+			    session_has_work(s);
 		if (!v->of_work || session_has_work(s))
 			result = v->build(&c);
 		if (!result && filter)
@@ -167,6 +178,7 @@ int report_print(const struct session *s, const struct report_options *o, FILE *
 		print_view(&c, v, out);
 	filter_free(filter);
 	free(c.times);
+	free(c.order);
 	free(c.rows.items);
 	return result;
 }

@@ -109,6 +109,9 @@ struct report_ctx {
 	struct rows rows;
 	const struct filter *filter; /* NULL: keeps all */
 	bool in_order; /* the view's own order is asked for: rows after --top are not needed */
+	bool batched;  /* the view fills rows a batch at a time; see rows_next() */
+	void *order;   /* of a batched view, what it goes along; freed with the context */
+	size_t at, printed; /* where it is in that; rows of earlier batches */
 	struct work_times *times; /* of works, for views of them; see works_prepare() */
 };
 
@@ -118,6 +121,8 @@ struct view {
 	const char *sort;	      /* key, with its sign */
 	const char *bases;	      /* under tables: what shares and rates are of; or NULL */
 	bool of_work; /* says n/a, and why, where there is no GPU time */
+	/* Has so many rows that programs get them in batches, if they want them in its order. */
+	bool batches;
 	int (*build)(struct report_ctx *c); /* fills c->rows; 0 or -ENOMEM */
 	/* Where a table says less than prose: prints the rows for people. NULL: a table. */
 	void (*print)(const struct report_ctx *c, FILE *out);
@@ -320,8 +325,10 @@ size_t stats_rank(size_t count, unsigned percent); /* nearest rank, 0-based; cou
 /* ---- output ---- */
 
 void print_table(const struct report_ctx *c, const struct view *v, FILE *out);
-void print_separated(const struct report_ctx *c, const struct view *v, char separator, FILE *out);
-void print_json(const struct report_ctx *c, const struct view *v, FILE *out);
+void print_separated(struct report_ctx *c, const struct view *v, char separator, FILE *out);
+void print_json(struct report_ctx *c, const struct view *v, FILE *out);
+/* The next batch into c->rows; false: there is none. Needs no memory that is not there. */
+bool rows_next(struct report_ctx *c, const struct view *v);
 /* "Total (ms)" into buf. */
 const char *column_header(const struct column *c, enum report_timeunit unit, char *buf,
 			  size_t size);

@@ -7,6 +7,8 @@
 #include "report/filter.h"
 #include "report/row.h"
 
+#define BATCH 4096 /* rows */
+
 static const char *flags_text(uint32_t flags)
 {
 	if (flags & WORK_BACK_PRESSURED)
@@ -98,39 +100,42 @@ static int start_order(const void *pa, const void *pb)
 	return a->work < b->work ? -1 : a->work > b->work;
 }
 
-/* By time; what the filter would throw away is not kept, nor what comes after --top. */
-static int add_rows(struct report_ctx *ctx, const struct start *starts)
+/* The works by time; kept for the batches that follow. */
+static int find_order(struct report_ctx *ctx)
 {
 	const struct session *s = ctx->s;
-	struct row *r;
-	int err = 0;
+	struct start *starts = calloc(s->works_count + 1, sizeof(*starts));
 
-	for (size_t i = 0; i < s->works_count && !err; i++) {
-		if (ctx->in_order && ctx->o->top && ctx->rows.count == ctx->o->top)
+	if (!starts)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->works_count; i++)
+		starts[i] = (struct start){ s->works[i].begin, i };
+	qsort(starts, s->works_count, sizeof(*starts), start_order);
+	ctx->order = starts;
+	return works_prepare(ctx);
+}
+
+/* What the filter would throw away is not kept, nor what comes after --top. */
+static int build_trace(struct report_ctx *ctx)
+{
+	const struct start *starts;
+	struct row *r;
+	int err = ctx->order ? 0 : find_order(ctx);
+
+	starts = ctx->order;
+	for (; !err && ctx->at < ctx->s->works_count; ctx->at++) {
+		if (ctx->in_order && ctx->o->top &&
+		    ctx->printed + ctx->rows.count == ctx->o->top)
+			break;
+		if (ctx->batched && ctx->rows.count == BATCH)
 			break;
 		err = rows_add(&ctx->rows, &r);
 		if (err)
 			break;
-		fill_work(ctx, starts[i].work, r);
+		fill_work(ctx, starts[ctx->at].work, r);
 		if (ctx->filter && !filter_match(ctx->filter, r))
 			ctx->rows.count--;
 	}
-	return err;
-}
-
-static int build_trace(struct report_ctx *ctx)
-{
-	const struct session *s = ctx->s;
-	struct start *starts = calloc(s->works_count + 1, sizeof(*starts));
-	int err = starts ? works_prepare(ctx) : -ENOMEM;
-
-	for (uint32_t i = 0; i < s->works_count && !err; i++)
-		starts[i] = (struct start){ s->works[i].begin, i };
-	if (!err) {
-		qsort(starts, s->works_count, sizeof(*starts), start_order);
-		err = add_rows(ctx, starts);
-	}
-	free(starts);
 	return err;
 }
 
@@ -171,5 +176,6 @@ const struct view view_trace = {
 	.bases = "Start: after the trace began. Launch to start: from the entry of the call that "
 		 "caused it. Queue: from its return. Depth: launches that waited on the stream.",
 	.of_work = true,
+	.batches = true,
 	.build = build_trace,
 };
