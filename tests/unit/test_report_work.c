@@ -252,7 +252,7 @@ static void test_trace_comes_in_batches(void **state)
 		text = print_view(s, all);
 		lines = 0;
 		for (const char *at = text; *at; at++)
-			lines += *at == '{' && !strncmp(at, "{\"start_ns\":", 13);
+			lines += *at == '{' && !strncmp(at, "{\"start_ns\":", 12);
 		assert_int_equal(lines, lines_of(whole) - 1);
 		assert_null(strstr(text, "}{"));
 		assert_non_null(strstr(text, "],\"quality\":{"));
