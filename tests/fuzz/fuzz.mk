@@ -16,6 +16,7 @@ FUZZ_RUNS_export ?= 60
 FUZZ_RUNS_metrics ?= 1200
 FUZZ_RUNS_record ?= 300
 FUZZ_RUNS_session ?= 1200
+FUZZ_RUNS_sidecar ?= 1500
 FUZZ_RUNS_works ?= 600
 FUZZ_SECONDS ?= 90
 FUZZ_BUILD = $(BUILD)/fuzz
