@@ -13,9 +13,9 @@
 FUZZ_RUNS ?= 10000
 FUZZ_RUNS_elf ?= 30000
 FUZZ_RUNS_export ?= 60
-FUZZ_RUNS_metrics ?= 1200
+FUZZ_RUNS_metrics ?= 600
 FUZZ_RUNS_record ?= 300
-FUZZ_RUNS_session ?= 1200
+FUZZ_RUNS_session ?= 600
 FUZZ_RUNS_sidecar ?= 1500
 FUZZ_RUNS_works ?= 600
 FUZZ_SECONDS ?= 90

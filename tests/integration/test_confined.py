@@ -190,6 +190,8 @@ def test_it_serves_all_that_is_asked_for(folders):
         assert get(url.replace("/metrics", "/-/healthy"))
         page = wait_for(url, lambda page: NEEDED.search(page) and "gbpf_tree_cpu_ratio{" in page
                         and "gbpf_copies_per_second{" in page  # not while choices change
+                        and "gbpf_errors_per_second{" in page
+                        and "gbpf_back_pressured_launches_per_second{" in page
                         and re.search(r"^gbpf_launches_per_second\{.* [1-9]", page, re.M))
         process.send_signal(signal.SIGHUP)
         wait_for(url, lambda page: "gbpf_gpu_power_watts{" not in page)

@@ -61,8 +61,10 @@ def test_runtime_calls_and_the_driver_calls_inside(tmp_path, pattern):
             assert call["self"] == call["duration"] - children[call["id"]], call
 
 
-@pytest.mark.parametrize("rung", RUNGS)
-@pytest.mark.parametrize("pattern", ["train", "allocs", "copy", "poll"])
+@pytest.mark.parametrize("rung, pattern", [
+    # the last rung takes seconds to let go: of the quick tests, one is on it
+    pytest.param(rung, pattern, marks=[pytest.mark.long] * (rung == "single" and pattern != "train"))
+    for rung in RUNGS for pattern in ("train", "allocs", "copy", "poll")])
 def test_every_rung_records_the_same(tmp_path, rung, pattern):
     _, calls, recording, truths = checked(tmp_path, "--iterations", 2, pattern=pattern, rung=rung,
                                           api=ONE_OF_EACH if rung == "single" else None)

@@ -220,6 +220,7 @@ def test_clang_analyzer(name):
     assert done.returncode == 0 or "\nbuild/" in done.stdout, done.stdout[-4000:]
 
 
+@pytest.mark.long
 def test_cppcheck():
     passes([
         need("cppcheck"), "--quiet", "--std=c11", "--inline-suppr", "--error-exitcode=1",

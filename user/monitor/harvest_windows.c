@@ -247,8 +247,11 @@ static void process_window(struct monitor *m, struct mon_process *p, struct wind
 	}
 	for (i = 0; i < Q_COUNT; i++) {
 		p->sampled[i] += q[i];
-		/* what the first window of something saw, it saw for an unknown part of it */
-		if (!p->fresh && (p->series[i] || q[i] || i == Q_LAUNCHES))
+		/*
+		 * What the first window of something saw, it saw for an unknown part of it. Of
+		 * what none saw anything, that is known: no error is an answer.
+		 */
+		if (!p->fresh)
 			series_put(&p->series[i], w, (double)q[i]);
 	}
 }
