@@ -18,7 +18,7 @@ FUZZ_RUNS_record ?= 300
 FUZZ_RUNS_session ?= 600
 FUZZ_RUNS_sidecar ?= 1500
 FUZZ_RUNS_works ?= 600
-FUZZ_SECONDS ?= 90
+FUZZ_SECONDS ?= 30
 FUZZ_BUILD = $(BUILD)/fuzz
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BINS := $(FUZZ_NAMES:%=$(FUZZ_BUILD)/fuzz_%)
