@@ -96,7 +96,7 @@ static void say(struct input *in, struct peer *p)
 	if (bits & 32) {
 		m.stamp = take_stamp(in);
 		m.before = (int64_t)take(in, 8);
-		m.after = m.before + (int64_t)take(in, 4);
+		m.after = (int64_t)((uint64_t)m.before + take(in, 4));
 	}
 	if (bits & 64) {
 		m.code = (int32_t)take(in, 4);

@@ -153,7 +153,7 @@ def test_doctor_says_the_same(booted, name):
 def test_every_program_loads(booted, name):
     out, _ = booted(name)
     rows = [line.split("\t") for line in text(out / "stacks").splitlines()]
-    assert len(rows) == 18 and all(depths for _, depths in rows), text(out / "stacks.stderr")
+    assert len(rows) == 20 and all(depths for _, depths in rows), text(out / "stacks.stderr")
 
 
 def compared(place, pattern):

@@ -132,6 +132,7 @@ static inline void begin(struct rig *rig, int64_t ahead)
 	say(rig, WIRE_BEGAN, ahead);
 	step(rig);
 	assert_int_equal(sidecar_state(rig->client), SIDECAR_RECORDING);
+	usleep(100); /* nothing that begins before the first reading of the clocks can be placed */
 }
 
 static inline struct wire_work work_at(int64_t begin, int64_t end, uint32_t correlation)
