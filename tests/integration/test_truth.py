@@ -63,7 +63,8 @@ def test_runtime_calls_and_the_driver_calls_inside(tmp_path, pattern):
 
 @pytest.mark.parametrize("rung, pattern", [
     # the last rung takes seconds to let go: of the quick tests, one is on it
-    pytest.param(rung, pattern, marks=[pytest.mark.long] * (rung == "single" and pattern != "train"))
+    pytest.param(rung, pattern,
+                 marks=[pytest.mark.long] * (rung == "single" and pattern != "train"))
     for rung in RUNGS for pattern in ("train", "allocs", "copy", "poll")])
 def test_every_rung_records_the_same(tmp_path, rung, pattern):
     _, calls, recording, truths = checked(tmp_path, "--iterations", 2, pattern=pattern, rung=rung,
