@@ -74,7 +74,8 @@ static int take_call(const struct session *s, const struct call *c, struct queue
 {
 	struct block *b = &blocks[block_of(s, c->begin)];
 	unsigned sorts = s->apis[c->api].sorts;
-	bool blocked = queue_blocked(queue, s, c, 0);
+	/* By its length alone: what is quick may be what has changed. */
+	bool blocked = queue_blocked(queue, s, c, BACK_PRESSURE_NS);
 	int64_t ns = call_duration(c);
 
 	if (sorts & API_IS_WAIT && ns > 0)
