@@ -182,15 +182,6 @@ static int gaps(struct facts *f)
 	return 0;
 }
 
-static bool uses(const struct session *s, uint32_t process, uint32_t physical)
-{
-	for (size_t i = 0; i < s->streams_count; i++)
-		if (s->streams[i].process == process && s->streams[i].works &&
-		    s->devices[s->streams[i].device].physical == physical)
-			return true;
-	return false;
-}
-
 static void sharers(struct facts *f)
 {
 	const struct session *s = f->s;
@@ -200,7 +191,8 @@ static void sharers(struct facts *f)
 
 		for (uint32_t i = 0; p != f->process && i < s->devices_count; i++)
 			shared = shared || (s->devices[i].physical == i &&
-					    uses(s, f->process, i) && uses(s, p, i));
+					    timeline_works_on(s, f->process, i) &&
+					    timeline_works_on(s, p, i));
 		f->sharers += shared;
 	}
 }

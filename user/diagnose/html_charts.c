@@ -122,15 +122,6 @@ static int device_lane(struct drawing *d, const struct session *s, uint32_t proc
 	return 0;
 }
 
-static bool works_on(const struct session *s, uint32_t process, uint32_t physical)
-{
-	for (size_t i = 0; i < s->streams_count; i++)
-		if (s->streams[i].process == process && s->streams[i].works &&
-		    s->devices[s->streams[i].device].physical == physical)
-			return true;
-	return false;
-}
-
 int html_step(const struct session *s, const struct diag_process *p, const char *title,
 	      int64_t begin, int64_t end, FILE *out)
 {
@@ -139,7 +130,7 @@ int html_step(const struct session *s, const struct diag_process *p, const char 
 	char length[32];
 
 	for (uint32_t i = 0; i < s->devices_count; i++)
-		lanes += s->devices[i].physical == i && works_on(s, p->process, i);
+		lanes += s->devices[i].physical == i && timeline_works_on(s, p->process, i);
 	text_duration(end - begin, length, sizeof(length));
 	fprintf(out, "<figure><figcaption>%s: %s</figcaption><div class=\"scroll\" tabindex=\"0\" "
 		     "role=\"group\" aria-label=\"timeline\"><svg viewBox=\"0 0 %d %d\" "
@@ -147,7 +138,7 @@ int html_step(const struct session *s, const struct diag_process *p, const char 
 		WIDTH, lanes * (2 * LANE - 4), title, length);
 	err = feed_lane(&d, s, p->process);
 	for (uint32_t i = 0; !err && i < s->devices_count; i++)
-		if (s->devices[i].physical == i && works_on(s, p->process, i))
+		if (s->devices[i].physical == i && timeline_works_on(s, p->process, i))
 			err = device_lane(&d, s, p->process, i);
 	fputs("</svg></div></figure>\n", out);
 	return err;

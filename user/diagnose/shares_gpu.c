@@ -190,15 +190,6 @@ static int one_device(struct device *d)
 	return err;
 }
 
-static bool uses_device(const struct session *s, uint32_t process, uint32_t physical)
-{
-	for (size_t i = 0; i < s->streams_count; i++)
-		if (s->streams[i].process == process && s->streams[i].works &&
-		    s->devices[s->streams[i].device].physical == physical)
-			return true;
-	return false;
-}
-
 int shares_gpu(const struct session *s, uint32_t process, const struct feed_timeline *feed,
 	       struct shares *out)
 {
@@ -208,7 +199,7 @@ int shares_gpu(const struct session *s, uint32_t process, const struct feed_time
 				    .out = out };
 		int err;
 
-		if (s->devices[i].physical != i || !uses_device(s, process, i))
+		if (s->devices[i].physical != i || !timeline_works_on(s, process, i))
 			continue;
 		out->devices++;
 		err = one_device(&d);

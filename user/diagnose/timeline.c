@@ -288,3 +288,12 @@ int timeline_device(const struct session *s, uint32_t process, uint32_t physical
 		unite(out);
 	return 0;
 }
+
+bool timeline_works_on(const struct session *s, uint32_t process, uint32_t physical)
+{
+	for (size_t i = 0; i < s->streams_count; i++)
+		if (s->streams[i].process == process && s->streams[i].works &&
+		    s->devices[s->streams[i].device].physical == physical)
+			return true;
+	return false;
+}

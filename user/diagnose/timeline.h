@@ -63,4 +63,7 @@ void timeline_sum(const struct feed_timeline *t, int64_t from, int64_t to,
 int timeline_device(const struct session *s, uint32_t process, uint32_t physical,
 		    unsigned classes, struct spans *out);
 
+/* Did any of its works run there? */
+bool timeline_works_on(const struct session *s, uint32_t process, uint32_t physical);
+
 #endif
