@@ -393,10 +393,10 @@ static void *work(void *arg)
 {
 	struct worker *w = arg;
 
-	started++;
 	while (!ending) {
 		w->round(w);
-		w->rounds++;
+		if (!w->rounds++)
+			started++; /* and with it the thread at the other end of a pipe */
 	}
 	return NULL;
 }
