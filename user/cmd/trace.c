@@ -15,6 +15,7 @@
 #include "cmd/pid.h"
 #include "cmd/rights.h"
 #include "cmd/summary.h"
+#include "cmd/trace_options.h"
 #include "target/target.h"
 #include "trace/child.h"
 #include "trace/output.h"
@@ -27,79 +28,9 @@
 #define PIDS_MAX 256
 #define SECOND 1000000000LL
 
-struct options {
-	struct opt_list pids;
-	const char *cgroup, *output, *api;
-	bool all, no_follow, no_wait, allow_slow, quiet;
-	int64_t duration; /* ns; -1: by the form */
-	uint64_t buffer_mib;
-	int rung;
-	bool entry_only;
-	struct gpu_time_wish gpu;
-};
-
-static const char *const rungs[] = {"auto", "session", "multi", "single", NULL};
-
-#define FIELD(f) .offset = offsetof(struct options, f)
-static const struct opt opts[] = {
-	{.name = "pid", .letter = 'p', .type = OPT_LIST, .arg = "PID[,PID…]", FIELD(pids),
-	 .help = "Trace these processes and all their descendants, present and future: a PID may "
-		 "be a launcher such as torchrun. Numbers of a container's own are accepted."},
-	{.name = "cgroup", .type = OPT_STRING, .arg = "PATH", FIELD(cgroup),
-	 .help = "Trace every process below this cgroup directory."},
-	{.name = "all", .letter = 'a', .type = OPT_FLAG, FIELD(all),
-	 .help = "Trace every process of the machine that uses CUDA."},
-	{.name = "duration", .letter = 'd', .type = OPT_DURATION, .arg = "SECONDS",
-	 FIELD(duration),
-	 .help = "Stop after this time; 0 has no end. The default is 10 seconds when attaching, "
-		 "and the command's own end with -- CMD."},
-	{.name = "output", .letter = 'o', .type = OPT_STRING, .arg = "FILE", FIELD(output),
-	 .help = "Write the recording here (default trace.gbpf). The one before is kept as "
-		 "FILE.old. A name such as run.pftrace, run.json.gz, run.sqlite or run.csv asks "
-		 "for that file of gbpf export as well, beside the recording run.gbpf."},
-	{.name = "api", .type = OPT_STRING, .arg = "driver|runtime|all|NAME,…", FIELD(api),
-	 .help = "Which functions to record: driver (the default: launches, syncs, copies, "
-		 "allocations and the like of libcuda, which everything passes, and NCCL's), "
-		 "runtime (libcudart's on top of these), all (rare and costly ones too), or "
-		 "exported names."},
-	{.name = "no-follow", .type = OPT_FLAG, FIELD(no_follow),
-	 .help = "Only the processes named, not their children."},
-	{.name = "no-wait", .type = OPT_FLAG, FIELD(no_wait),
-	 .help = "End at once if the target uses no CUDA yet, instead of waiting for it."},
-	{.name = "buffer", .type = OPT_UINT, .arg = "MIB", FIELD(buffer_mib),
-	 .help = "Memory for events on their way from the kernel, all CPUs together (default "
-		 "8 MiB a CPU, at most 128 MiB). More of it survives longer bursts."},
-	{.name = "allow-slow-probes", .type = OPT_FLAG, FIELD(allow_slow),
-	 .help = "Hook functions, too, whose first instruction the kernel must single-step: a "
-		 "call of these costs ten times as much."},
-	{.name = "quiet", .letter = 'q', .type = OPT_FLAG, FIELD(quiet),
-	 .help = "No status line and no summary; problems are still told."},
-	{.name = "entry-only", .type = OPT_FLAG, FIELD(entry_only),
-	 .help = "Use no return probes: calls and their arguments are recorded, durations and "
-		 "errors are not. For jobs that cancel threads (pthread_cancel) inside CUDA "
-		 "calls or throw through them: while such a call has a return probe, stack "
-		 "unwinding ends at it, so that destructors and cleanup handlers of its callers "
-		 "do not run. Where return probes could kill a process, this is chosen by "
-		 "itself."},
-	{.name = "gpu-time", .type = OPT_FLAG, FIELD(gpu.asked),
-	 .help = "Record as well when each kernel, copy and set ran on the GPU. CUPTI tells it, "
-		 "from a small library inside the process: a command loads it by itself, into "
-		 "running processes it is injected. Where another profiler is or may be in the "
-		 "process, it stays away. See docs/gpu-time.md."},
-	{.name = "gpu-window", .type = OPT_DURATION, .arg = "SECONDS", FIELD(gpu.window),
-	 .help = "With --gpu-time: record the GPU for so long in each process, at the most "
-		 "(default 60 seconds)."},
-	{.name = "cupti", .type = OPT_STRING, .arg = "PATH", FIELD(gpu.cupti),
-	 .help = "With --gpu-time: use this libcupti, a path as the process sees it, and not the "
-		 "one that it has loaded or that lies beside its libcudart."},
-	{.name = "rung", .type = OPT_CHOICE, .arg = "RUNG", .choices = rungs, FIELD(rung),
-	 .hidden = true, .help = "Attach in this way only."},
-	{0},
-};
-
 /* What runs: all that one invocation needs, so that there is one place to undo it. */
 struct run {
-	struct options options;
+	struct trace_options options;
 	struct selection selection;
 	uint32_t pids[PIDS_MAX];
 	size_t pids_count;
@@ -131,13 +62,10 @@ static int usage(const char *why)
 
 static int form_check(const struct run *r)
 {
-	int forms = (r->options.pids.count > 0) + (r->options.cgroup != NULL) + r->options.all +
-		    (r->command != NULL);
+	const char *why = trace_options_check(&r->options, r->command != NULL);
 
-	if (!forms)
-		return usage("say what to trace: -p PID, --cgroup PATH, --all, or -- COMMAND");
-	if (forms > 1)
-		return usage("-p, --cgroup, --all and -- COMMAND exclude each other");
+	if (why)
+		return usage(why);
 	if (!process_host_namespace())
 		return fail(r, "gbpf sees only its own pid namespace; run it on the host, or in "
 			       "a container with the host's (docker run --pid=host)");
@@ -254,9 +182,7 @@ static bool done(struct run *r, const struct tracer_stats *stats, int64_t now, i
 
 static int64_t duration_of(const struct run *r)
 {
-	if (r->options.duration >= 0)
-		return r->options.duration;
-	return r->command ? 0 : 10 * SECOND;
+	return trace_options_duration(&r->options, r->command != NULL);
 }
 
 /* A quarter second for the status line, or what is left. */
@@ -428,13 +354,12 @@ static int trace(struct run *r)
 static int run_trace(const struct command *self, int argc, char **argv)
 {
 	struct run r = {
-		.options = {.duration = -1, .output = "trace.gbpf",
-			    .gpu = {.window = GPU_TIME_WINDOW}},
 		.signals = -1,
 	};
 	char why[256], *recording;
 	int first, status;
 
+	trace_options_init(&r.options);
 	place_init(&r.gpu.place);
 	r.child.go = r.child.failed = r.child.pidfd = -1;
 	status = opt_parse(self, &r.options, argc, argv, &first);
@@ -468,13 +393,6 @@ static int run_trace(const struct command *self, int argc, char **argv)
 	return status;
 }
 
-static const struct opt_example examples[] = {
-	{"sudo gbpf trace -p 4242", "ten seconds of a running job"},
-	{"sudo gbpf trace -a -d 60 -o node.gbpf", "every CUDA process for a minute"},
-	{"sudo gbpf trace --api runtime -- python train.py", "a command from its first call on"},
-	{0},
-};
-
 const struct command cmd_trace = {
 	.name = "trace",
 	.summary = "record the CUDA calls of running processes, or of a command",
@@ -486,8 +404,8 @@ const struct command cmd_trace = {
 		"Children and libraries loaded later are followed. Recording ends after "
 		"--duration, at Ctrl-C, or when the last target exits. What was lost, and what "
 		"could not be hooked, is part of the recording.",
-	.opts = opts,
-	.examples = examples,
+	.opts = trace_opts,
+	.examples = trace_examples,
 	.exit_status = "0 when something was recorded, 1 when not, 2 for wrong usage. With -- "
 		       "COMMAND its own status, 128+n if signal n ended it, 126 or 127 if it "
 		       "could not be run, 125 if gbpf itself failed.",

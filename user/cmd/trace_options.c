@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cmd/trace_options.h"
+
+#include <stddef.h>
+
+#define SECOND 1000000000LL
+
+static const char *const rungs[] = {"auto", "session", "multi", "single", NULL};
+
+#define FIELD(f) .offset = offsetof(struct trace_options, f)
+const struct opt trace_opts[] = {
+	{.name = "pid", .letter = 'p', .type = OPT_LIST, .arg = "PID[,PID…]", FIELD(pids),
+	 .help = "Trace these processes and all their descendants, present and future: a PID may "
+		 "be a launcher such as torchrun. Numbers of a container's own are accepted."},
+	{.name = "cgroup", .type = OPT_STRING, .arg = "PATH", FIELD(cgroup),
+	 .help = "Trace every process below this cgroup directory."},
+	{.name = "all", .letter = 'a', .type = OPT_FLAG, FIELD(all),
+	 .help = "Trace every process of the machine that uses CUDA."},
+	{.name = "duration", .letter = 'd', .type = OPT_DURATION, .arg = "SECONDS",
+	 FIELD(duration),
+	 .help = "Stop after this time; 0 has no end. The default is 10 seconds when attaching, "
+		 "and the command's own end with -- CMD."},
+	{.name = "output", .letter = 'o', .type = OPT_STRING, .arg = "FILE", FIELD(output),
+	 .help = "Write the recording here (default trace.gbpf). The one before is kept as "
+		 "FILE.old. A name such as run.pftrace, run.json.gz, run.sqlite or run.csv asks "
+		 "for that file of gbpf export as well, beside the recording run.gbpf."},
+	{.name = "api", .type = OPT_STRING, .arg = "driver|runtime|all|NAME,…", FIELD(api),
+	 .help = "Which functions to record: driver (the default: launches, syncs, copies, "
+		 "allocations and the like of libcuda, which everything passes, and NCCL's), "
+		 "runtime (libcudart's on top of these), all (rare and costly ones too), or "
+		 "exported names."},
+	{.name = "no-follow", .type = OPT_FLAG, FIELD(no_follow),
+	 .help = "Only the processes named, not their children."},
+	{.name = "no-wait", .type = OPT_FLAG, FIELD(no_wait),
+	 .help = "End at once if the target uses no CUDA yet, instead of waiting for it."},
+	{.name = "buffer", .type = OPT_UINT, .arg = "MIB", FIELD(buffer_mib),
+	 .help = "Memory for events on their way from the kernel, all CPUs together (default "
+		 "8 MiB a CPU, at most 128 MiB). More of it survives longer bursts."},
+	{.name = "allow-slow-probes", .type = OPT_FLAG, FIELD(allow_slow),
+	 .help = "Hook functions, too, whose first instruction the kernel must single-step: a "
+		 "call of these costs ten times as much."},
+	{.name = "quiet", .letter = 'q', .type = OPT_FLAG, FIELD(quiet),
+	 .help = "No status line and no summary; problems are still told."},
+	{.name = "entry-only", .type = OPT_FLAG, FIELD(entry_only),
+	 .help = "Use no return probes: calls and their arguments are recorded, durations and "
+		 "errors are not. For jobs that cancel threads (pthread_cancel) inside CUDA "
+		 "calls or throw through them: while such a call has a return probe, stack "
+		 "unwinding ends at it, so that destructors and cleanup handlers of its callers "
+		 "do not run. Where return probes could kill a process, this is chosen by "
+		 "itself."},
+	{.name = "gpu-time", .type = OPT_FLAG, FIELD(gpu.asked),
+	 .help = "Record as well when each kernel, copy and set ran on the GPU. CUPTI tells it, "
+		 "from a small library inside the process: a command loads it by itself, into "
+		 "running processes it is injected. Where another profiler is or may be in the "
+		 "process, it stays away. See docs/gpu-time.md."},
+	{.name = "gpu-window", .type = OPT_DURATION, .arg = "SECONDS", FIELD(gpu.window),
+	 .help = "With --gpu-time: record the GPU for so long in each process, at the most "
+		 "(default 60 seconds)."},
+	{.name = "cupti", .type = OPT_STRING, .arg = "PATH", FIELD(gpu.cupti),
+	 .help = "With --gpu-time: use this libcupti, a path as the process sees it, and not the "
+		 "one that it has loaded or that lies beside its libcudart."},
+	{.name = "rung", .type = OPT_CHOICE, .arg = "RUNG", .choices = rungs, FIELD(rung),
+	 .hidden = true, .help = "Attach in this way only."},
+	{0},
+};
+
+const struct opt_example trace_examples[] = {
+	{"sudo gbpf trace -p 4242", "ten seconds of a running job"},
+	{"sudo gbpf trace -a -d 60 -o node.gbpf", "every CUDA process for a minute"},
+	{"sudo gbpf trace --api runtime -- python train.py", "a command from its first call on"},
+	{0},
+};
+
+void trace_options_init(struct trace_options *o)
+{
+	*o = (struct trace_options){
+		.duration = -1,
+		.output = "trace.gbpf",
+		.gpu = {.window = GPU_TIME_WINDOW},
+	};
+}
+
+const char *trace_options_check(const struct trace_options *o, bool command)
+{
+	int forms = (o->pids.count > 0) + (o->cgroup != NULL) + o->all + command;
+
+	if (!forms)
+		return "say what to trace: -p PID, --cgroup PATH, --all, or -- COMMAND";
+	if (forms > 1)
+		return "-p, --cgroup, --all and -- COMMAND exclude each other";
+	return NULL;
+}
+
+int64_t trace_options_duration(const struct trace_options *o, bool command)
+{
+	if (o->duration >= 0)
+		return o->duration;
+	return command ? 0 : 10 * SECOND;
+}
