@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monitor/histogram.h"
 #include "monitor/snapshot.h"
+#include "util/histogram.h"
 
 #define VALUES 20000
 

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "gpu/gpu.h"
-#include "monitor/histogram.h"
 #include "target/labels.h"
+#include "util/histogram.h"
 
 /* Something a second or a share, with its 95 % interval; equal bounds: counted, not estimated. */
 struct estimate {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "monitor/histogram.h"
+#include "util/histogram.h"
 
 struct bar {
 	int64_t low, high; /* ns, [low, high); INT64_MAX: no end */

@@ -3,8 +3,8 @@
  * Durations counted in log2-linear buckets, as bpf/buckets.h lays them out: eight
  * to an octave, so that a value told by its bucket is off by 6 % at the most.
  */
-#ifndef GBPF_MONITOR_HISTOGRAM_H
-#define GBPF_MONITOR_HISTOGRAM_H
+#ifndef GBPF_UTIL_HISTOGRAM_H
+#define GBPF_UTIL_HISTOGRAM_H
 
 #include <stddef.h>
 #include <stdint.h>

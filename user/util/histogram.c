@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "monitor/histogram.h"
+#include "util/histogram.h"
 
 #define LAST (GBPF_BUCKETS - 1)
 #define BELOW_MIN (INT64_C(1) << GBPF_BUCKET_MIN_SHIFT)
