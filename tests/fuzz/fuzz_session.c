@@ -118,6 +118,10 @@ static void take_notice(struct input *in, struct session_builder *b, unsigned ki
 					     text, text, text, "" };
 	else if (kind == RECORD_LABEL)
 		r.label = (struct record_label){ take_ts(in), 1 + (take(in, 1) & 1), "rank", text };
+	else if (kind == RECORD_TRIGGER)
+		r.trigger = (struct record_trigger){ take_ts(in), (uint32_t)take(in, 1), text,
+						     take_ts(in), take_ts(in), take_ts(in),
+						     (uint32_t)take(in, 1), take(in, 8) };
 	else if (kind == RECORD_GPU_SAMPLE)
 		take_sample(in, &r.gpu_sample);
 	else

@@ -117,6 +117,8 @@ static inline void any_record(struct data *d, struct record *r, char (*buf)[STRI
 	} else if (r->kind == RECORD_LABEL) {
 		r->label.key = s[0];
 		r->label.value = s[1];
+	} else if (r->kind == RECORD_TRIGGER) {
+		r->trigger.text = s[0];
 	}
 }
 

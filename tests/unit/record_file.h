@@ -193,6 +193,13 @@ static inline void log_work(FILE *f, const struct record *r)
 		log_string(f, r->label.value);
 	} else if (r->kind == RECORD_SHAPE) {
 		log_shape(f, &r->shape);
+	} else if (r->kind == RECORD_TRIGGER) {
+		const struct record_trigger *t = &r->trigger;
+
+		fprintf(f, "trigger %ld %u %ld %ld %ld %u %lu", (long)t->ts, t->cause,
+			(long)t->begin, (long)t->value, (long)t->threshold, t->unit,
+			(unsigned long)t->samples);
+		log_string(f, t->text);
 	}
 }
 

@@ -316,6 +316,10 @@ static void shift_small(const struct copy *c, struct record *r)
 		r->label.ts = ts(c, r->label.ts);
 		r->label.pid = id(c, r->label.pid);
 		break;
+	case RECORD_TRIGGER:
+		r->trigger.ts = ts(c, r->trigger.ts);
+		r->trigger.begin = ts(c, r->trigger.begin);
+		break;
 	default: break;
 	}
 }

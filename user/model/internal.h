@@ -134,7 +134,7 @@ struct session_builder {
 
 	size_t apis_cap, processes_cap, threads_cap, kernels_cap, calls_cap, launches_cap,
 		transfers_cap, polls_cap, images_cap, sites_cap, clocks_cap, losses_cap, infos_cap,
-		windows_cap, gpus_cap, gpu_samples_cap, labels_cap;
+		windows_cap, gpus_cap, gpu_samples_cap, labels_cap, triggers_cap;
 	int64_t first_event, last_event;
 	bool finished;
 };

@@ -241,6 +241,23 @@ static int note_loss(struct session_builder *b, const struct record_loss *r)
 	return 0;
 }
 
+static int note_trigger(struct session_builder *b, const struct record_trigger *r)
+{
+	struct session *s = b->s;
+	char *text;
+	int err = GROW(s->triggers, b->triggers_cap, s->triggers_count + 1);
+
+	if (!err)
+		err = copy_text(&text, r->text);
+	if (err)
+		return err;
+	s->triggers[s->triggers_count] = *r;
+	s->triggers[s->triggers_count].ts = clamp_ts(r->ts);
+	s->triggers[s->triggers_count].begin = clamp_ts(r->begin);
+	s->triggers[s->triggers_count++].text = text;
+	return 0;
+}
+
 int builder_note(struct session_builder *b, const struct record *r)
 {
 	switch (r->kind) {
@@ -263,6 +280,7 @@ int builder_note(struct session_builder *b, const struct record *r)
 	case RECORD_WORK_CALL: return builder_work_call(b, &r->work_call);
 	case RECORD_OVERHEAD: return builder_overhead(b, &r->overhead);
 	case RECORD_SIDECAR: return builder_sidecar(b, &r->sidecar);
+	case RECORD_TRIGGER: return note_trigger(b, &r->trigger);
 	case RECORD_EVENTS:
 	case RECORD_KINDS: break;
 	}

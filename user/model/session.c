@@ -116,6 +116,9 @@ void session_free(struct session *s)
 	free_subjects(s);
 	free_gpus(s);
 	free_works(s);
+	for (size_t i = 0; i < s->triggers_count; i++)
+		free((char *)s->triggers[i].text);
+	free(s->triggers);
 	free(s->windows);
 	free(s->calls);
 	free(s->launches);

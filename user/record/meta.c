@@ -90,6 +90,9 @@ static const struct field fields[META_KINDS][META_FIELDS_MAX] = {
 			    F(64, sidecar.count), F(32, sidecar.cupti), F(STRING, sidecar.text)},
 	[RECORD_LABEL] = {F(TIME, label.ts), F(32, label.pid), F(STRING, label.key),
 			  F(STRING, label.value)},
+	[RECORD_TRIGGER] = {F(TIME, trigger.ts), F(32, trigger.cause), F(STRING, trigger.text),
+			    F(64, trigger.begin), F(64, trigger.value), F(64, trigger.threshold),
+			    F(32, trigger.unit), F(64, trigger.samples)},
 };
 
 bool meta_known(unsigned int kind)
@@ -232,6 +235,34 @@ int meta_batch_add(struct meta_batch *b, const struct record *record)
 		b->used += len + 1;
 	}
 	return 0;
+}
+
+struct record *meta_copy(const struct record *record, size_t *size)
+{
+	struct record *copy;
+	const struct field *f;
+	char *to;
+
+	*size = sizeof(*copy) + strings_size(record);
+	copy = malloc(*size);
+	if (!copy)
+		return NULL;
+	*copy = *record;
+	to = (char *)(copy + 1);
+	for (size_t i = 0; (f = field_at(record->kind, i)); i++) {
+		size_t len;
+
+		if (!is_string(f))
+			continue;
+		len = string_length(record, f);
+		memcpy(to, string_get(record, f), len);
+		to[len] = '\0';
+		string_set(copy, f, to);
+		if (f->type == FIELD_NAME)
+			copy->name.len = len;
+		to += len + 1;
+	}
+	return copy;
 }
 
 size_t meta_bound(void)

@@ -36,6 +36,12 @@ void meta_batch_clear(struct meta_batch *b);
 /* Copies a record of a known kind; -ENOSPC: full, nothing was copied. NULL strings become "". */
 int meta_batch_add(struct meta_batch *b, const struct record *record);
 
+/*
+ * A copy of a record of a known kind with its strings behind it, cut as in a file: one piece
+ * of *size bytes for free(). NULL: no memory.
+ */
+struct record *meta_copy(const struct record *record, size_t *size);
+
 /* Widens first..last (ns) by the record's own times, if it has any. */
 void meta_times(const struct record *record, int64_t *first, int64_t *last);
 

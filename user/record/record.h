@@ -33,6 +33,7 @@ enum record_kind {
 	RECORD_OVERHEAD = 18,
 	RECORD_SIDECAR = 19,
 	RECORD_LABEL = 20,
+	RECORD_TRIGGER = 21,
 	RECORD_KINDS, /* one more than the last */
 };
 
@@ -294,6 +295,30 @@ struct record_label {
 	const char *key, *value;
 };
 
+enum record_trigger_cause {
+	RECORD_TRIGGER_FIRED = 1, /* a trigger's condition held */
+	RECORD_TRIGGER_ASKED = 2, /* somebody sent a signal */
+	RECORD_TRIGGER_END = 3,	  /* the recording ended */
+};
+
+enum record_trigger_unit {
+	RECORD_TRIGGER_COUNT = 1,
+	RECORD_TRIGGER_NS = 2,
+	RECORD_TRIGGER_MILLI_PER_S = 3, /* thousandths of one a second */
+	RECORD_TRIGGER_BYTES = 4,
+};
+
+/* Why a flight recorder wrote this file; what comes after text is 0 unless one FIRED. */
+struct record_trigger {
+	int64_t ts;
+	uint32_t cause;	  /* enum record_trigger_cause */
+	const char *text; /* the trigger as it was given; "" */
+	int64_t begin;	  /* the value is of [begin, ts), ns */
+	int64_t value, threshold;
+	uint32_t unit;	  /* of both: enum record_trigger_unit */
+	uint64_t samples; /* calls that the value is of */
+};
+
 struct record {
 	enum record_kind kind;
 	union {
@@ -317,6 +342,7 @@ struct record {
 		struct record_overhead overhead;
 		struct record_sidecar sidecar;
 		struct record_label label;
+		struct record_trigger trigger;
 	};
 };
 

@@ -19,6 +19,8 @@ struct writer {
 	int err;	 /* the first failure; nothing is written any more after it */
 	uint64_t offset; /* end of the last whole chunk */
 	uint64_t written; /* events in whole chunks */
+	writer_sink sink; /* takes the chunks; NULL: the file does */
+	void *sink_ctx;
 
 	struct event *events; /* CHUNK_RECORDS_MAX */
 	size_t count;
@@ -43,7 +45,7 @@ static const enum record_kind meta_order[] = {
 	RECORD_INFO,	RECORD_CLOCK,  RECORD_WINDOW, RECORD_API,  RECORD_IMAGE,
 	RECORD_SITE,	RECORD_PROCESS, RECORD_THREAD, RECORD_NAME, RECORD_LOSS,
 	RECORD_GPU,	RECORD_GPU_SAMPLE, RECORD_DEVICE, RECORD_SHAPE, RECORD_WORK_CALL,
-	RECORD_WORK,	RECORD_OVERHEAD, RECORD_SIDECAR, RECORD_LABEL,
+	RECORD_WORK,	RECORD_OVERHEAD, RECORD_SIDECAR, RECORD_LABEL, RECORD_TRIGGER,
 };
 
 #define META_ORDER (sizeof(meta_order) / sizeof(meta_order[0]))
@@ -157,6 +159,18 @@ static void index_add(struct writer *w, const struct chunk *c)
 	e->records += c->count;
 }
 
+static int hand_over(struct writer *w, const struct chunk *c, const uint8_t *bytes, size_t size)
+{
+	if (w->sink) {
+		w->err = w->sink(w->sink_ctx, c, bytes, size);
+		w->offset += w->err ? 0 : size;
+		return w->err;
+	}
+	if (c->kind != CHUNK_INDEX)
+		index_add(w, c);
+	return write_all(w, bytes, size);
+}
+
 /* Compresses w->raw behind a header in w->out and writes both. */
 static int put_chunk(struct writer *w, struct chunk *c)
 {
@@ -173,9 +187,7 @@ static int put_chunk(struct writer *w, struct chunk *c)
 	c->stored = (uint32_t)size;
 	c->crc = chunk_crc(content, size);
 	chunk_header_put(w->out, c);
-	if (c->kind != CHUNK_INDEX)
-		index_add(w, c);
-	return write_all(w, w->out, CHUNK_HEADER_SIZE + size);
+	return hand_over(w, c, w->out, CHUNK_HEADER_SIZE + size);
 }
 
 static int put_meta(struct writer *w, enum record_kind kind)
@@ -265,6 +277,34 @@ int writer_new(struct writer **out, int fd, int64_t realtime)
 	return err;
 }
 
+int writer_new_sink(struct writer **out, writer_sink sink, void *ctx)
+{
+	struct writer *w = calloc(1, sizeof(*w));
+
+	*out = NULL;
+	if (!w)
+		return -ENOMEM;
+	w->fd = -1;
+	w->stride = 1;
+	w->sink = sink;
+	w->sink_ctx = ctx;
+	if (allocate(w)) {
+		writer_free(w);
+		return -ENOMEM;
+	}
+	*out = w;
+	return 0;
+}
+
+int writer_chunk(struct writer *w, const struct chunk *c, const uint8_t *bytes, size_t size)
+{
+	if (put_events(w) || hand_over(w, c, bytes, size))
+		return w->err;
+	if (c->kind == RECORD_EVENTS)
+		w->written += c->count;
+	return 0;
+}
+
 int writer_events(struct writer *w, const struct event *events, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -337,10 +377,10 @@ int writer_close(struct writer *w)
 	if (!w)
 		return 0;
 	err = put_events(w);
-	if (!err)
+	if (!err && !w->sink)
 		err = put_index(w);
 	/* A network file system may say only now that it had no room. */
-	if (close(w->fd) && !err)
+	if (w->fd >= 0 && close(w->fd) && !err)
 		err = -errno;
 	w->fd = -1;
 	writer_free(w);

@@ -4,6 +4,7 @@
 
 #include "record/record.h"
 
+struct chunk;
 struct writer;
 
 /*
@@ -13,6 +14,18 @@ struct writer;
  * ends the process instead of being an error.
  */
 int writer_new(struct writer **out, int fd, int64_t realtime);
+
+/*
+ * Takes a whole chunk: its header and its content, size bytes in all, valid during the call.
+ * 0, or a failure, which becomes the writer's.
+ */
+typedef int (*writer_sink)(void *ctx, const struct chunk *c, const uint8_t *bytes, size_t size);
+
+/* A writer whose chunks go to sink, without a file around them. 0 or -ENOMEM. */
+int writer_new_sink(struct writer **out, writer_sink sink, void *ctx);
+
+/* Adds a chunk that a sink was given, after all that was added before. 0 or the first failure. */
+int writer_chunk(struct writer *w, const struct chunk *c, const uint8_t *bytes, size_t size);
 
 /*
  * Adds events, count of them in one go: the hot path, no allocation and no
