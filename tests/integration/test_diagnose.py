@@ -27,7 +27,7 @@ def diagnose(path, *options):
     return done.stdout
 
 
-KEYS = {"pid", "command", "verdict", "why_inconclusive", "confidence", "basis", "window_ns",
+KEYS = {"pid", "command", "rank", "verdict", "why_inconclusive", "confidence", "basis", "window_ns",
         "shares", "step_ns", "steps", "steps_confidence", "could_be_won_ns", "findings", "next"}
 
 
@@ -36,7 +36,7 @@ KEYS = {"pid", "command", "verdict", "why_inconclusive", "confidence", "basis", 
 def test_verdict_and_contract(tmp_path, options, verdict, share):
     path, printed = record(tmp_path, "job", *options)
     told = json.loads(diagnose(path, "--format", "json"))
-    assert set(told) == {"window_ns", "processes", "quality"}
+    assert set(told) == {"window_ns", "processes", "jobs", "quality"} and told["jobs"] == []
     (process,) = told["processes"]
     assert set(process) == KEYS
     assert process["verdict"] == verdict and process["basis"] in ("cpu", "cpu+nvml")

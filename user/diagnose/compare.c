@@ -18,19 +18,7 @@ const char *const measure_words[MEASURES] = {
 	[MEASURE_KERNEL] = "kernel_avg_ns",
 };
 
-/* One measure of one recording: its logarithm's mean and the variance of that mean. */
-struct value {
-	bool known;
-	double log, variance;
-};
-
-/* Adds the logarithms of what blocks say. */
-struct blocks {
-	double sum, square;
-	size_t count;
-};
-
-static void block_add(struct blocks *b, double v)
+void block_add(struct blocks *b, double v)
 {
 	if (!(v > 0))
 		return;
@@ -39,7 +27,7 @@ static void block_add(struct blocks *b, double v)
 	b->count++;
 }
 
-static struct value block_value(const struct blocks *b)
+struct value block_value(const struct blocks *b)
 {
 	struct value v = { .known = b->count >= 3 };
 	double n = (double)b->count;
@@ -192,9 +180,8 @@ static int values_of(const struct session *s, struct value out[MEASURES], size_t
 	return err;
 }
 
-/* a[i] and b[i] follow each other; how many measures share the chance of error. */
-static struct difference differ(const struct value *a, const struct value *b, size_t n,
-				size_t measures)
+struct difference compare_values(const struct value *a, const struct value *b, size_t n,
+				 size_t measures)
 {
 	struct difference d = { .known = true };
 	double before = 0, after = 0, square = 0, within = 0, mean, deviation, half;
@@ -252,7 +239,7 @@ int compare(const struct session *const *before, const struct session *const *af
 			x[i] = a[i][m];
 			y[i] = b[i][m];
 		}
-		out->of[m] = differ(x, y, n, counted ? counted : 1);
+		out->of[m] = compare_values(x, y, n, counted ? counted : 1);
 	}
 	if (!err)
 		err = compare_changes(before, after, n, steps, out);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diagnose/jobs.h"
+#include "diagnose/ranks.h"
 #include "diagnose/rules.h"
 
 #define LEAST_CALLS 20	      /* less says nothing */
@@ -212,16 +214,21 @@ static void conclude(const struct facts *f, const char *file, struct diag_proces
 	next_command(f, file, p);
 }
 
-static int one_process(const struct session *s, uint32_t process, const char *file,
-		       struct diag_process *out)
+/* A process between being looked at and being judged. */
+struct look {
+	struct shares shares;
+	struct facts facts;
+};
+
+static int look_at(const struct session *s, uint32_t process, struct ranks *ranks,
+		   struct look *l, struct diag_process *out)
 {
 	struct feed_timeline feed = { 0 };
 	struct feeders feeders;
-	struct shares shares;
-	struct facts facts;
 	int err;
 
 	out->process = process;
+	out->job = UINT32_MAX;
 	err = feeders_find(s, process, &feeders);
 	if (err)
 		return err;
@@ -230,11 +237,11 @@ static int one_process(const struct session *s, uint32_t process, const char *fi
 		err = timeline_feed(s, &feeders, &feed);
 	feeders_free(&feeders);
 	if (!err)
-		err = shares_of(s, process, &feed, &shares);
+		err = shares_of(s, process, &feed, &l->shares);
 	if (!err)
-		err = diag_facts(s, process, &shares, &out->steps, &facts);
+		err = diag_facts(s, process, &l->shares, &out->steps, &l->facts);
 	if (!err)
-		conclude(&facts, file, out);
+		err = ranks_look(ranks, &l->facts, &feed, !in_the_way(&l->facts));
 	timeline_free(&feed);
 	return err;
 }
@@ -256,21 +263,56 @@ static int busiest_first(const void *pa, const void *pb)
 	return a->process < b->process ? -1 : a->process > b->process;
 }
 
+static void judge_process(const struct ranks *ranks, const char *file, struct look *l,
+			  struct diag_process *out)
+{
+	const struct rank_verdict *rank = ranks_of(ranks, out->process);
+
+	l->facts.rank = rank;
+	out->job = rank ? rank->job : UINT32_MAX;
+	out->rank = session_label(l->facts.s, out->process, "rank");
+	conclude(&l->facts, file, out);
+}
+
+static int each_process(const struct session *s, const char *file, struct look *looks,
+			struct diagnosis *out)
+{
+	size_t n = 0, looked = 0;
+	struct ranks ranks;
+	int err;
+
+	for (uint32_t i = 0; i < s->processes_count; i++)
+		n += has_calls(s, i);
+	err = ranks_new(&ranks, s, n);
+	for (uint32_t i = 0; !err && i < s->processes_count; i++)
+		if (has_calls(s, i)) {
+			err = look_at(s, i, &ranks, &looks[looked], &out->processes[looked]);
+			out->count = ++looked;
+		}
+	if (!err)
+		err = ranks_compare(&ranks);
+	for (size_t i = 0; !err && i < looked; i++)
+		judge_process(&ranks, file, &looks[i], &out->processes[i]);
+	if (!err)
+		err = diag_jobs(&ranks, out);
+	ranks_free(&ranks);
+	return err;
+}
+
 int diagnose(const struct session *s, const char *file, struct diagnosis *out)
 {
-	int err = 0;
+	struct look *looks = calloc(s->processes_count + 1, sizeof(*looks));
+	int err = -ENOMEM;
 
 	*out = (struct diagnosis){ .s = s };
 	for (size_t i = 0; i < s->windows_count; i++)
 		out->window_ns += s->windows[i].end - s->windows[i].begin;
 	out->processes = calloc(s->processes_count + 1, sizeof(*out->processes));
-	if (!out->processes)
-		return -ENOMEM;
-	for (uint32_t i = 0; !err && i < s->processes_count; i++)
-		if (has_calls(s, i))
-			err = one_process(s, i, file, &out->processes[out->count++]);
+	if (looks && out->processes)
+		err = each_process(s, file, looks, out);
 	if (!err)
 		qsort(out->processes, out->count, sizeof(*out->processes), busiest_first);
+	free(looks);
 	return err;
 }
 
@@ -279,18 +321,30 @@ void diagnosis_free(struct diagnosis *d)
 	for (size_t i = 0; i < d->count; i++)
 		steps_free(&d->processes[i].steps);
 	free(d->processes);
+	free(d->jobs);
 	*d = (struct diagnosis){ 0 };
 }
 
-const char *diag_verdict_text(const struct diag_process *p, char *buf, size_t size)
+static const char *verdict_text(enum diag_verdict verdict, enum diag_basis basis, char *buf,
+				size_t size)
 {
-	const char *word = diag_verdict_words[p->verdict];
-	bool sure = p->basis == BASIS_CPU_GPU || p->verdict == VERDICT_INCONCLUSIVE ||
-		    p->verdict == VERDICT_MIXED;
+	const char *word = diag_verdict_words[verdict];
+	bool sure = basis == BASIS_CPU_GPU || verdict == VERDICT_INCONCLUSIVE ||
+		    verdict == VERDICT_MIXED;
 	size_t n = (size_t)snprintf(buf, size, "%s%s", sure ? "" : "suspected ", word);
 
 	for (size_t i = 0; i < n && i < size; i++)
 		if (buf[i] == '_')
 			buf[i] = '-';
 	return buf;
+}
+
+const char *diag_verdict_text(const struct diag_process *p, char *buf, size_t size)
+{
+	return verdict_text(p->verdict, p->basis, buf, size);
+}
+
+const char *diag_job_text(const struct diag_job *j, char *buf, size_t size)
+{
+	return verdict_text(j->verdict, j->basis, buf, size);
 }

@@ -82,9 +82,11 @@ struct diag_rule {
 };
 const struct diag_rule *diag_rule(size_t i); /* all of them; NULL after the last */
 
-#define FINDINGS_MAX 32
+#define FINDINGS_MAX 48
 struct diag_process {
 	uint32_t process; /* index into the session's */
+	uint32_t job;	  /* index into jobs: it is a rank of that one; UINT32_MAX: of none */
+	const char *rank; /* as labelled; NULL */
 	enum diag_verdict verdict;
 	enum diag_basis basis;
 	double confidence; /* 0..1 */
@@ -98,11 +100,23 @@ struct diag_process {
 	char next[512]; /* the command to run next; "" where there is none */
 };
 
+/* Several processes that are ranks of one job (ranks.h), together. */
+struct diag_job {
+	size_t ranks;
+	enum diag_verdict verdict; /* of more than half of them; else mixed */
+	enum diag_basis basis;	   /* the least of them */
+	double shares[CLASSES];	   /* mean over the ranks */
+	size_t stragglers;	   /* ranks that the others wait for */
+	bool compared;		   /* there was enough to tell */
+};
+
 struct diagnosis {
 	const struct session *s;
 	int64_t window_ns; /* in which probes were attached */
 	struct diag_process *processes; /* that gave work to a GPU, the busiest first */
 	size_t count;
+	struct diag_job *jobs;
+	size_t jobs_count;
 };
 
 /* file: how commands to run next name the recording. 0 or -ENOMEM; free it in any case. */
@@ -111,6 +125,11 @@ void diagnosis_free(struct diagnosis *d); /* may be repeated */
 
 /* "overhead-bound", "suspected overhead-bound": what people read. Into buf. */
 const char *diag_verdict_text(const struct diag_process *p, char *buf, size_t size);
+
+/* The same of a job. */
+const char *diag_job_text(const struct diag_job *j, char *buf, size_t size);
+/* What says that the other ranks wait for this one; NULL: nothing does. */
+const struct diag_finding *diag_straggles(const struct diag_process *p);
 
 /* ---- print_*.c ---- */
 struct json;

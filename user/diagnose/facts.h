@@ -20,6 +20,7 @@ struct facts {
 	uint32_t process;
 	const struct shares *shares;
 	const struct steps *steps;
+	const struct rank_verdict *rank; /* against its peers; NULL: it has none */
 	int64_t window; /* of the recording in which the process lived */
 
 	/* calls */

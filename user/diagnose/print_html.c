@@ -146,6 +146,25 @@ static int process(const struct session *s, const struct diag_process *p, FILE *
 	return err;
 }
 
+static void job(const struct diagnosis *d, uint32_t k, FILE *out)
+{
+	const struct diag_job *j = &d->jobs[k];
+	char verdict[64], words[WORDS_SIZE];
+
+	fprintf(out, "<h2>Job of %zu ranks: %s</h2>\n<ul>", j->ranks,
+		diag_job_text(j, verdict, sizeof(verdict)));
+	for (size_t i = 0; i < d->count; i++) {
+		if (d->processes[i].job != k || !diag_straggles(&d->processes[i]))
+			continue;
+		fputs("<li>", out);
+		html_text(straggler_words(d->s, &d->processes[i], words, sizeof(words)), out);
+		fputs("</li>", out);
+	}
+	if (!j->stragglers)
+		fprintf(out, "<li>%s</li>", no_straggler_words(j));
+	fputs("</ul>\n", out);
+}
+
 int diagnosis_html(const struct diagnosis *d, FILE *out)
 {
 	char window[32];
@@ -159,6 +178,8 @@ int diagnosis_html(const struct diagnosis *d, FILE *out)
 		d->count == 1 ? "" : "es", GBPF_VERSION);
 	if (!d->count)
 		fputs("<p>No process of this recording made a CUDA call.</p>\n", out);
+	for (uint32_t i = 0; i < d->jobs_count; i++)
+		job(d, i, out);
 	for (size_t i = 0; i < d->count && !err; i++)
 		err = process(d->s, &d->processes[i], out);
 	fputs("</main></body></html>\n", out);

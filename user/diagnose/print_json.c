@@ -3,13 +3,13 @@
 #include "diagnose/words.h"
 #include "util/json.h"
 
-static void shares(struct json *j, const struct diag_process *p)
+static void shares(struct json *j, const double *share)
 {
 	json_key(j, "shares");
 	json_begin_object(j);
 	for (int i = 0; i < CLASSES; i++) {
 		json_key(j, diag_class_words[i]);
-		json_double(j, p->shares[i], 6);
+		json_double(j, share[i], 6);
 	}
 	json_end_object(j);
 }
@@ -83,6 +83,8 @@ static void process(struct json *j, const struct session *s, const struct diag_p
 	json_uint(j, about->pid);
 	json_key(j, "command");
 	json_string(j, about->cmdline && *about->cmdline ? about->cmdline : about->comm);
+	json_key(j, "rank");
+	json_string(j, p->rank);
 	json_key(j, "verdict");
 	json_string(j, diag_verdict_words[p->verdict]);
 	json_key(j, "why_inconclusive");
@@ -93,7 +95,7 @@ static void process(struct json *j, const struct session *s, const struct diag_p
 	json_string(j, diag_basis_words[p->basis]);
 	json_key(j, "window_ns");
 	json_int(j, p->window_ns);
-	shares(j, p);
+	shares(j, p->shares);
 	steps(j, p);
 	json_key(j, "findings");
 	json_begin_array(j);
@@ -103,6 +105,40 @@ static void process(struct json *j, const struct session *s, const struct diag_p
 	json_key(j, "next");
 	json_string(j, *p->next ? p->next : NULL);
 	json_end_object(j);
+}
+
+/* Pids of a job's ranks, or of its stragglers only. */
+static void pids(struct json *j, const struct diagnosis *d, uint32_t job, bool stragglers)
+{
+	json_key(j, stragglers ? "stragglers" : "pids");
+	json_begin_array(j);
+	for (size_t i = 0; i < d->count; i++)
+		if (d->processes[i].job == job &&
+		    (!stragglers || diag_straggles(&d->processes[i])))
+			json_uint(j, d->s->processes[d->processes[i].process].pid);
+	json_end_array(j);
+}
+
+static void jobs(struct json *j, const struct diagnosis *d)
+{
+	json_key(j, "jobs");
+	json_begin_array(j);
+	for (uint32_t i = 0; i < d->jobs_count; i++) {
+		const struct diag_job *job = &d->jobs[i];
+
+		json_begin_object(j);
+		pids(j, d, i, false);
+		json_key(j, "verdict");
+		json_string(j, diag_verdict_words[job->verdict]);
+		json_key(j, "basis");
+		json_string(j, diag_basis_words[job->basis]);
+		shares(j, job->shares);
+		json_key(j, "compared");
+		json_bool(j, job->compared);
+		pids(j, d, i, true);
+		json_end_object(j);
+	}
+	json_end_array(j);
 }
 
 void diagnosis_json(const struct diagnosis *d,
@@ -119,6 +155,7 @@ void diagnosis_json(const struct diagnosis *d,
 	for (size_t i = 0; i < d->count; i++)
 		process(&j, d->s, &d->processes[i]);
 	json_end_array(&j);
+	jobs(&j, d);
 	if (quality) {
 		json_key(&j, "quality");
 		quality(d->s, &j);

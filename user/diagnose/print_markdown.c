@@ -71,10 +71,31 @@ static void process(const struct session *s, const struct diag_process *p, FILE 
 		fprintf(out, "\nNext:\n\n    %s\n", p->next);
 }
 
+static void job(const struct diagnosis *d, uint32_t k, FILE *out)
+{
+	const struct diag_job *j = &d->jobs[k];
+	char verdict[64], words[WORDS_SIZE];
+
+	fprintf(out, "## Job of %zu ranks: %s\n\n", j->ranks,
+		diag_job_text(j, verdict, sizeof(verdict)));
+	for (size_t i = 0; i < d->count; i++) {
+		if (d->processes[i].job != k || !diag_straggles(&d->processes[i]))
+			continue;
+		fputs("- ", out);
+		escaped(straggler_words(d->s, &d->processes[i], words, sizeof(words)), out);
+		fputc('\n', out);
+	}
+	if (!j->stragglers)
+		fprintf(out, "- %s\n", no_straggler_words(j));
+	fputc('\n', out);
+}
+
 void diagnosis_markdown(const struct diagnosis *d, FILE *out)
 {
 	if (!d->count)
 		fputs("No process of this recording made a CUDA call.\n", out);
+	for (uint32_t i = 0; i < d->jobs_count; i++)
+		job(d, i, out);
 	for (size_t i = 0; i < d->count; i++) {
 		if (i)
 			fputc('\n', out);

@@ -98,12 +98,34 @@ static void process(const struct printing *p, const struct diag_process *v)
 		fprintf(p->out, "\n  next: %s\n", v->next);
 }
 
+static void job(const struct printing *p, uint32_t k)
+{
+	const struct diag_job *j = &p->d->jobs[k];
+	char verdict[64], words[WORDS_SIZE];
+
+	fprintf(p->out, "%sjob of %zu ranks%s: %s%s%s\n", style(p, TERM_BOLD), j->ranks,
+		style(p, TERM_PLAIN), style(p, TERM_BOLD),
+		diag_job_text(j, verdict, sizeof(verdict)), style(p, TERM_PLAIN));
+	for (size_t i = 0; i < p->d->count; i++) {
+		const struct diag_process *v = &p->d->processes[i];
+
+		if (v->job == k && diag_straggles(v))
+			fprintf(p->out, "  %s\n", straggler_words(p->d->s, v, words,
+								 sizeof(words)));
+	}
+	if (!j->stragglers)
+		fprintf(p->out, "  %s\n", no_straggler_words(j));
+	fputc('\n', p->out);
+}
+
 void diagnosis_text(const struct diagnosis *d, const struct diag_look *look, FILE *out)
 {
 	struct printing p = { d, look, out };
 
 	if (!d->count)
 		fputs("no process of this recording made a CUDA call\n", out);
+	for (uint32_t i = 0; i < d->jobs_count; i++)
+		job(&p, i);
 	for (size_t i = 0; i < d->count; i++) {
 		if (i)
 			fputc('\n', out);
@@ -111,9 +133,21 @@ void diagnosis_text(const struct diagnosis *d, const struct diag_look *look, FIL
 	}
 }
 
+/* A straggler is what explains the others' verdicts. */
+static void brief_jobs(const struct diagnosis *d, FILE *out)
+{
+	char words[WORDS_SIZE];
+
+	for (size_t i = 0; i < d->count; i++)
+		if (diag_straggles(&d->processes[i]))
+			fprintf(out, "Straggler          %s\n",
+				straggler_words(d->s, &d->processes[i], words, sizeof(words)));
+}
+
 #define BRIEF 4 /* processes */
 void diagnosis_brief(const struct diagnosis *d, FILE *out)
 {
+	brief_jobs(d, out);
 	for (size_t i = 0; i < d->count && i < BRIEF; i++) {
 		const struct diag_process *v = &d->processes[i];
 		char name[WORDS_SIZE], verdict[64];

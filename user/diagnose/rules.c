@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-static const struct rule *const tables[] = { rules_launch, rules_wait, rules_gpu, rules_run };
+static const struct rule *const tables[] = { rules_launch, rules_wait, rules_gpu, rules_ranks,
+					      rules_run };
 
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 

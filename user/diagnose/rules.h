@@ -11,7 +11,8 @@ struct rule {
 	bool (*fires)(const struct facts *f, struct diag_finding *out);
 };
 
-extern const struct rule rules_launch[], rules_wait[], rules_gpu[], rules_run[]; /* end: no name */
+/* end: no name */
+extern const struct rule rules_launch[], rules_wait[], rules_gpu[], rules_run[], rules_ranks[];
 
 /* Everything that fires, the heaviest first. */
 void rules_run_all(const struct facts *f, struct diag_process *out);

@@ -62,6 +62,41 @@ const char *process_words(const struct session *s, uint32_t process, char *buf, 
 	return buf;
 }
 
+static const struct diag_evidence *evidence_of(const struct diag_finding *f, const char *key)
+{
+	for (size_t i = 0; i < f->evidence_count; i++)
+		if (!strcmp(f->evidence[i].key, key))
+			return &f->evidence[i];
+	return NULL;
+}
+
+const char *straggler_words(const struct session *s, const struct diag_process *p, char *buf,
+			    size_t size)
+{
+	const struct diag_finding *f = diag_straggles(p);
+	const struct diag_evidence *wait = evidence_of(f, "others_wait_a_step_ns");
+	const struct diag_evidence *in = evidence_of(f, "more_time");
+	char name[WORDS_SIZE / 2], rank[64] = "", label[48], ns[32], a_step[64] = "";
+
+	if (p->rank)
+		snprintf(rank, sizeof(rank), "rank %s, ",
+			 text_printable(p->rank, label, sizeof(label), 24));
+	if (wait)
+		snprintf(a_step, sizeof(a_step), "%s a step, ",
+			 text_duration((int64_t)wait->value, ns, sizeof(ns)));
+	snprintf(buf, size, "%s%s: the others %swait %s%.1f %% of the time, for it%s%s", rank,
+		 process_words(s, p->process, name, sizeof(name)),
+		 p->basis == BASIS_CPU_GPU ? "" : "seem to ", a_step, 100 * f->share,
+		 in ? "; it spends more time " : "", in ? in->text : "");
+	return buf;
+}
+
+const char *no_straggler_words(const struct diag_job *j)
+{
+	return j->compared ? "no rank was seen to keep the others waiting" :
+			     "too little was recorded to compare its ranks";
+}
+
 int shares_order(const struct diag_process *p, int order[CLASSES])
 {
 	int n = 0;

@@ -13,6 +13,12 @@ const char *evidence_words(const struct diag_evidence *e, char *buf, size_t size
 /* "python (pid 71)", fit to be shown. */
 const char *process_words(const struct session *s, uint32_t process, char *buf, size_t size);
 
+/* "rank 3, python (pid 71): the others wait 1.2 ms a step for it, …". Into buf. */
+const char *straggler_words(const struct session *s, const struct diag_process *p, char *buf,
+			    size_t size);
+/* Of a job in which there is none. */
+const char *no_straggler_words(const struct diag_job *j);
+
 /* The classes that have a share, the largest first: indices into *order; how many. */
 int shares_order(const struct diag_process *p, int order[CLASSES]);
 

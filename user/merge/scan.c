@@ -172,21 +172,13 @@ static int note_label(struct source *s, const struct record_label *r)
 	return 0;
 }
 
-/* Every rank's result depends on every other's: none can end before all have begun. */
-static bool binds_all(const char *kernel)
-{
-	return kernel_is_comm(kernel) && (strstr(kernel, "AllReduce") ||
-					  strstr(kernel, "AllGather") ||
-					  strstr(kernel, "ReduceScatter"));
-}
-
 static int note_shape(struct source *s, const struct record_shape *r)
 {
 	if (r->id == UINT32_MAX)
 		return -EOVERFLOW;
 	if (r->id >= s->shapes)
 		s->shapes = r->id + 1;
-	if (!r->kernel || !binds_all(r->kernel))
+	if (!r->kernel || !kernel_binds_all(r->kernel))
 		return 0;
 	return map_put(&s->shape_comm, r->pid, r->id,
 		       (uint32_t)map_hash_bytes(r->kernel, strlen(r->kernel)) & 0x7fffffff);

@@ -169,6 +169,12 @@ bool kernel_is_comm(const char *name)
 	return false;
 }
 
+bool kernel_binds_all(const char *name)
+{
+	return kernel_is_comm(name) && (strstr(name, "AllReduce") || strstr(name, "AllGather") ||
+					strstr(name, "ReduceScatter"));
+}
+
 unsigned work_class(const struct session *s, const struct work *w)
 {
 	if (w->kind != RECORD_WORK_KERNEL)

@@ -76,6 +76,11 @@ enum work_class {
 };
 unsigned work_class(const struct session *s, const struct work *w); /* one of them */
 bool kernel_is_comm(const char *name);
+/*
+ * A collective whose result on every rank depends on every other's, so that none can end
+ * before all have begun. By the kernel's name; false where that does not say.
+ */
+bool kernel_binds_all(const char *name);
 
 /*
  * When a physical device (session_device.physical) worked on any of these classes: the
