@@ -9,7 +9,7 @@ static __always_inline void begin_bare(struct pt_regs *ctx, u64 pid_tgid, u64 co
 		return;
 	hdr_fill(r, bpf_ktime_get_ns(), pid_tgid, PT_REGS_SP(ctx),
 		 COOKIE_TAG(cookie, GBPF_REC_BEGIN_BARE));
-	ring_submit(r);
+	call_submit(r);
 }
 
 static __always_inline void begin_object(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
@@ -21,7 +21,7 @@ static __always_inline void begin_object(struct pt_regs *ctx, u64 pid_tgid, u64 
 	hdr_fill(&r->hdr, bpf_ktime_get_ns(), pid_tgid, PT_REGS_SP(ctx),
 		 COOKIE_TAG(cookie, GBPF_REC_BEGIN_OBJECT));
 	argument(ctx, COOKIE_ARG(cookie, GBPF_ARG_OBJECT), &r->object);
-	ring_submit(r);
+	call_submit(&r->hdr);
 }
 
 static __always_inline void begin_launch(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
@@ -43,7 +43,7 @@ static __always_inline void begin_launch(struct pt_regs *ctx, u64 pid_tgid, u64 
 	r->block_y = PT_REGS_PARM6(ctx);
 	r->pad = 0;
 	bpf_probe_read_user(&r->block_z, 24, (void *)(PT_REGS_SP(ctx) + 8));
-	ring_submit(r);
+	call_submit(&r->hdr);
 }
 
 static __always_inline void begin_config(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
@@ -62,7 +62,7 @@ static __always_inline void begin_config(struct pt_regs *ctx, u64 pid_tgid, u64 
 		 COOKIE_TAG(cookie, GBPF_REC_BEGIN_CONFIG));
 	r->func = func;
 	bpf_probe_read_user(&r->grid, 40, (void *)PT_REGS_PARM1(ctx));
-	ring_submit(r);
+	call_submit(&r->hdr);
 }
 
 static __always_inline void begin_rt_launch(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
@@ -81,7 +81,7 @@ static __always_inline void begin_rt_launch(struct pt_regs *ctx, u64 pid_tgid, u
 	r->block_xy = PT_REGS_PARM4(ctx);
 	r->block_z = PT_REGS_PARM5(ctx);
 	bpf_probe_read_user(&r->smem, 16, (void *)(PT_REGS_SP(ctx) + 8));
-	ring_submit(r);
+	call_submit(&r->hdr);
 }
 
 static __noinline void begin_call(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
@@ -101,7 +101,7 @@ static __noinline void begin_call(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
 	argument(ctx, COOKIE_ARG(cookie, GBPF_ARG_KIND), &r->arg[GBPF_ARG_KIND]);
 	if (shape >= GBPF_SHAPE_COPY2D && shape <= GBPF_SHAPE_RT_COPY3D)
 		copy_fields(r->arg, r->arg[GBPF_ARG_OBJECT], shape - GBPF_SHAPE_COPY2D);
-	ring_submit(r);
+	call_submit(&r->hdr);
 }
 
 static __always_inline u64 pending_key(u64 pid_tgid, u64 cookie)
@@ -136,8 +136,17 @@ static __always_inline bool call_begin(struct pt_regs *ctx)
 	if (!wanted(pid_tgid >> 32))
 		return false;
 	cookie = bpf_get_attach_cookie(ctx);
+	if (cookie & GBPF_COOKIE_STEP) {
+		step_marker(ctx, pid_tgid, cookie);
+		if (!COOKIE_API(cookie))
+			return false;
+	}
+	if (sw.gate == GBPF_GATE_SHUT)
+		return false;
 	returns = sw.returns && !(cookie & GBPF_COOKIE_ENTRY_ONLY);
 	if (COOKIE_SHAPE(cookie) == GBPF_SHAPE_QUERY && returns) {
+		if (sw.gate)
+			return false; /* a run that began before a window is none of it */
 		poll_begin(ctx, pid_tgid, cookie);
 		return true;
 	}
@@ -181,7 +190,7 @@ static __always_inline void end_plain(struct pt_regs *ctx, u64 pid_tgid, u64 coo
 	hdr_fill(&r->hdr, now, pid_tgid, PT_REGS_SP(ctx) - 8, COOKIE_TAG(cookie, GBPF_REC_END));
 	r->ret = (s32)PT_REGS_RC(ctx);
 	r->pad = 0;
-	ring_submit(r);
+	call_submit(&r->hdr);
 }
 
 static __noinline void end_out(struct pt_regs *ctx, u64 pid_tgid, u64 cookie,
@@ -200,7 +209,7 @@ static __noinline void end_out(struct pt_regs *ctx, u64 pid_tgid, u64 cookie,
 		r->ret = (s32)PT_REGS_RC(ctx);
 		r->pad = 0;
 		r->out = out;
-		ring_submit(r);
+		call_submit(&r->hdr);
 	}
 	if (!p->name || !out || (s32)PT_REGS_RC(ctx))
 		return;

@@ -14,6 +14,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "gbpf.h"
+#include "steps.h"
 #include "switches.h"
 #include "common.bpf.h"
 
@@ -72,7 +73,17 @@ static __always_inline void ring_submit(void *record)
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
+/* What comes before a window, or after it, is not kept. */
+static __always_inline void call_submit(struct gbpf_hdr *r)
+{
+	if (sw.gate || r->ts < sw.gate_begin)
+		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+	else
+		ring_submit(r);
+}
+
 #include "names.bpf.h"
+#include "steps.bpf.h"
 #include "polls.bpf.h"
 #include "copies.bpf.h"
 #include "calls.bpf.h"

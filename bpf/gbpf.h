@@ -17,6 +17,8 @@
  *   bits 12..27  image slot               bits 32..59  seven argument positions
  *   bit  60      level: 1 for libraries above the driver (runtime, NCCL)
  *   bit  61      entry only: this site has no return probe
+ *   bit  62      step marker (steps.h); to the programs that count, bits 62 and 63 say
+ *                something else (monitor.h)
  *
  * A position is 0 (absent), 1..6 (integer argument registers in System V
  * order) or 7..15 (stack arguments, 7 being the first above the return
@@ -57,6 +59,7 @@ enum gbpf_arg {
 	((__u64)(api) | (__u64)(image) << 12 | (__u64)(shape) << 28)
 #define GBPF_COOKIE_LEVEL (1ULL << 60)
 #define GBPF_COOKIE_ENTRY_ONLY (1ULL << 61)
+#define GBPF_COOKIE_STEP (1ULL << 62)
 #define GBPF_COOKIE_ARG(arg, position) ((__u64)(position) << (32 + 4 * (arg)))
 
 /* ---- ring records ---- */

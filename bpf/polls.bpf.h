@@ -36,7 +36,7 @@ static __always_inline void poll_send(struct gbpf_poll_state *s)
 		p->max = s->max;
 		p->count = s->count;
 		p->ret = s->ret;
-		ring_submit(p);
+		call_submit(&p->hdr);
 	}
 	s->count = 0;
 }
@@ -55,6 +55,8 @@ static __noinline void poll_begin(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
 		}
 	}
 	argument(ctx, COOKIE_ARG(cookie, GBPF_ARG_OBJECT), &s->entered_object);
+	if (s->count && s->first < sw.gate_begin)
+		poll_send(s); /* what the loader took when that window ended */
 	if (s->count && (s->object != s->entered_object ||
 			 s->tag != COOKIE_TAG(cookie, GBPF_REC_POLL)))
 		poll_send(s);
@@ -73,8 +75,8 @@ static __noinline void poll_end(struct pt_regs *ctx, u64 pid_tgid, u64 cookie)
 	struct gbpf_poll_state *s = bpf_map_lookup_elem(&polls, &key);
 	u64 now = bpf_ktime_get_ns(), inside;
 
-	if (!s || !s->entered)
-		return; /* entered before the probes were there */
+	if (!s || !s->entered || sw.gate)
+		return; /* entered before the probes were there, or the loader takes it now */
 	inside = now - s->entered;
 	if (s->count && (s->entered - s->last_end > POLL_GAP ||
 			 s->entered - s->first > POLL_SEGMENT))
@@ -115,7 +117,7 @@ static __noinline void poll_interrupt_level(u64 pid_tgid, u32 level)
 /* The thread calls something else: what it polled for until now is over. */
 static __always_inline void poll_interrupt(u64 pid_tgid)
 {
-	if (!counters.polls_open)
+	if (!counters.polls_open || sw.gate)
 		return;
 	poll_interrupt_level(pid_tgid, 0);
 	poll_interrupt_level(pid_tgid, 1);

@@ -17,6 +17,13 @@ enum gbpf_mode {
 	GBPF_MODE_ALL = 3,    /* every process but the loader */
 };
 
+/* Whether what wanted processes do is recorded now. */
+enum gbpf_gate_state {
+	GBPF_GATE_OPEN = 0,
+	GBPF_GATE_WARMUP = 1, /* all is done but for keeping the record */
+	GBPF_GATE_SHUT = 2,   /* probes that are there do nothing */
+};
+
 struct gbpf_switches {
 	__u32 mode;
 	__u32 self;	     /* the loader's process id */
@@ -25,12 +32,16 @@ struct gbpf_switches {
 	__u32 follow;	     /* children of wanted processes are wanted */
 	__u32 cgroup_level;
 	__u64 cgroup_id;
+	__u64 gate_begin;    /* records of before this are not kept, ns */
+	__u32 gate;	     /* enum gbpf_gate_state */
+	__u32 pad;
 };
 
 struct gbpf_counters {
 	__u64 ring_full;
 	__u64 state_full;
 	__u64 polls_open; /* runs of queries begun and not yet sent */
+	__u64 marks_full; /* firings of step markers that were not told */
 };
 
 struct gbpf_pending {

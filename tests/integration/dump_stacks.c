@@ -13,6 +13,7 @@
 #include "bpf/hold.h"
 #include "bpf/inject.h"
 #include "bpf/monitor.h"
+#include "bpf/steps.h"
 #include "bpf/switches.h"
 
 #include "gbpf.skel.h"

@@ -56,12 +56,12 @@ void status_line_show(struct status_line *s, const struct tracer_stats *stats, i
 	if (until)
 		snprintf(left, sizeof(left), " of %.0f s",
 			 (double)(until - stats->begin) / SECOND);
-	fprintf(stderr, "%s%.1f s%s  %s events  %s/s  %s lost  %u process%s%s",
+	fprintf(stderr, "%s%.1f s%s  %s events  %s/s  %s lost  %u process%s%s%s",
 		s->terminal ? "\r\033[K" : "gbpf: ", (double)(now - stats->begin) / SECOND, left,
 		text_count(stats->events, events, sizeof(events)),
 		text_count((uint64_t)s->rate, rate, sizeof(rate)),
 		text_count(stats->lost, lost, sizeof(lost)), stats->targets,
-		stats->targets == 1 ? "" : "es", s->terminal ? "" : "\n");
+		stats->targets == 1 ? "" : "es", s->words, s->terminal ? "" : "\n");
 	fflush(stderr);
 	s->shown = s->terminal;
 }
@@ -146,9 +146,12 @@ static double cost_worst(const struct session *s, const struct tracer_stats *sta
 
 static void cost_print(const struct session *s, const struct tracer_stats *stats)
 {
-	double window = (double)(s->end - s->begin), share;
+	double window = 0, share;
 	char each[32];
+	size_t i;
 
+	for (i = 0; i < s->windows_count; i++)
+		window += (double)(s->windows[i].end - s->windows[i].begin);
 	if (!stats->cost.launch_ns || window <= 0)
 		return;
 	share = 100 * cost_worst(s, stats) / window;

@@ -15,6 +15,7 @@ struct status_line {
 	int64_t begin;	     /* of the rate's interval, ns */
 	uint64_t events;     /* then */
 	double rate;
+	char words[128];     /* more to be said, "" if nothing */
 };
 
 int64_t clock_now(void); /* CLOCK_MONOTONIC ns */

@@ -41,16 +41,22 @@ struct run {
 	struct tracer *tracer;
 	char *command_line;
 	struct gpu_time_setup gpu;
+	struct schedule_options schedule;
 	int signals; /* signalfd */
 	bool interrupted, written;
 	const char *trace_file; /* to be exported beside the recording, or NULL */
 	struct status_line status;
 };
 
+static int fail_status(const struct run *r)
+{
+	return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
+}
+
 static int fail(const struct run *r, const char *why)
 {
 	err_report("%s", why);
-	return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
+	return fail_status(r);
 }
 
 static int usage(const char *why)
@@ -124,6 +130,7 @@ static int tracer_make(struct run *r)
 		.default_selection = !r->options.api,
 		.command_line = r->command_line,
 		.gpu_time = r->options.gpu.asked ? &r->gpu.options : NULL,
+		.schedule = schedule_asked(&r->options.schedule) ? &r->schedule : NULL,
 		.tell = on_tell,
 		.tell_ctx = &r->status,
 	};
@@ -175,6 +182,8 @@ static bool done(struct run *r, const struct tracer_stats *stats, int64_t now, i
 		return true;
 	if (until && now >= until)
 		return true;
+	if (stats->schedule.phase == SCHEDULE_DONE)
+		return true;
 	if (r->command && child_ended(&r->child) && !stats->targets_alive)
 		return true;
 	return r->pids_count && !stats->targets_alive;
@@ -219,6 +228,8 @@ static int record(struct run *r)
 		} else if (!until && duration) {
 			until = (told ? now : stats.begin) + duration;
 		}
+		schedule_words(&stats.schedule, r->options.schedule.repeat, r->status.words,
+			       sizeof(r->status.words));
 		status_line_show(&r->status, &stats, now, until);
 		if (done(r, &stats, now, until))
 			return 0;
@@ -268,7 +279,7 @@ static int finish_early(struct run *r, const struct tracer_stats *stats, int why
 			   strerror(-why), r->options.output, stats->events_written);
 	else
 		err_report("the recording failed: %s", strerror(-why));
-	return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
+	return fail_status(r);
 }
 
 /* Ends the recording; says what came of it. */
@@ -290,11 +301,16 @@ static int finish(struct run *r, int err)
 			   "was written");
 		return r->command ? EXIT_OK : EXIT_FAILED;
 	}
+	if (stats.schedule.asked && !stats.schedule.opened) {
+		err_report("%snothing was written", stats.schedule.failed ? "" :
+			   "the recording ended before the first window began; ");
+		return r->command && !stats.schedule.failed ? EXIT_OK : fail_status(r);
+	}
 	err = output_commit(r->output);
 	if (err) {
 		err_report("cannot rename the recording to %s: %s; it is %s.part",
 			   r->options.output, strerror(-err), r->options.output);
-		return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
+		return fail_status(r);
 	}
 	r->written = true;
 	if (!r->options.quiet)
@@ -308,7 +324,7 @@ static int trace_file(const struct run *r, int status)
 	if (!r->trace_file || !r->written ||
 	    !exporting_beside(r->options.output, r->trace_file, r->options.quiet))
 		return status;
-	return r->command ? EXIT_GBPF_FAILED : EXIT_FAILED;
+	return fail_status(r);
 }
 
 /* The command's own status is the answer, unless gbpf failed; it runs on without probes. */
@@ -375,6 +391,8 @@ static int run_trace(const struct command *self, int argc, char **argv)
 	status_line_init(&r.status, r.options.quiet);
 	if (selection_parse(&r.selection, r.options.api ? r.options.api : "driver", why,
 			    sizeof(why)))
+		status = usage(why);
+	else if (schedule_prepare(&r.options.schedule, &r.schedule, why, sizeof(why)))
 		status = usage(why);
 	else if (invoker_get(&r.invoker))
 		status = fail(&r, "SUDO_UID and SUDO_GID are not numbers; unset them or use sudo");

@@ -19,7 +19,7 @@ const struct opt trace_opts[] = {
 	{.name = "duration", .letter = 'd', .type = OPT_DURATION, .arg = "SECONDS",
 	 FIELD(duration),
 	 .help = "Stop after this time; 0 has no end. The default is 10 seconds when attaching, "
-		 "and the command's own end with -- CMD."},
+		 "the command's own end with -- CMD, and the last window of a schedule."},
 	{.name = "output", .letter = 'o', .type = OPT_STRING, .arg = "FILE", FIELD(output),
 	 .help = "Write the recording here (default trace.gbpf). The one before is kept as "
 		 "FILE.old. A name such as run.pftrace, run.json.gz, run.sqlite or run.csv asks "
@@ -59,6 +59,27 @@ const struct opt trace_opts[] = {
 	{.name = "cupti", .type = OPT_STRING, .arg = "PATH", FIELD(gpu.cupti),
 	 .help = "With --gpu-time: use this libcupti, a path as the process sees it, and not the "
 		 "one that it has loaded or that lies beside its libcudart."},
+	{.name = "wait", .type = OPT_STRING, .arg = "N", FIELD(schedule.wait),
+	 .help = "Record in windows, as torch.profiler.schedule does: do nothing for N steps (or "
+		 "seconds), while no probe is attached. See docs/schedules.md."},
+	{.name = "warmup", .type = OPT_STRING, .arg = "N", FIELD(schedule.warmup),
+	 .help = "Then attach, and throw away what N steps bring. At least one step is needed for "
+		 "the window to begin on time."},
+	{.name = "active", .type = OPT_STRING, .arg = "N", FIELD(schedule.active),
+	 .help = "Then record N steps."},
+	{.name = "repeat", .type = OPT_UINT, .arg = "N", FIELD(schedule.repeat),
+	 .help = "Do that N times (default 1); 0: until ended."},
+	{.name = "steps", .type = OPT_FLAG, FIELD(schedule.steps),
+	 .help = "Count steps, and end if none can be seen. Without it, --wait, --warmup and "
+		 "--active count steps if something marks them, and seconds otherwise."},
+	{.name = "seconds", .type = OPT_FLAG, FIELD(schedule.seconds),
+	 .help = "Count seconds. Times such as 250ms say so by themselves."},
+	{.name = "step-marker", .type = OPT_STRING, .arg = "NAME", FIELD(schedule.marker),
+	 .help = "What is called when a step begins: an exported function (SYMBOL, as the linker "
+		 "knows it, or LIBRARY:SYMBOL), a CUDA function such as cuGraphLaunch, or the "
+		 "launch of a kernel (kernel:REGEX). The default is PyTorch's "
+		 "torch::autograd::Engine::execute, once a backward pass, or else the launch of "
+		 "a graph. One that is called several times a step makes no more steps."},
 	{.name = "rung", .type = OPT_CHOICE, .arg = "RUNG", .choices = rungs, FIELD(rung),
 	 .hidden = true, .help = "Attach in this way only."},
 	{0},
@@ -67,6 +88,8 @@ const struct opt trace_opts[] = {
 const struct opt_example trace_examples[] = {
 	{"sudo gbpf trace -p 4242", "ten seconds of a running job"},
 	{"sudo gbpf trace -a -d 60 -o node.gbpf", "every CUDA process for a minute"},
+	{"sudo gbpf trace -p 4242 --wait 100 --warmup 2 --active 5 --repeat 3",
+	 "three times five steps of a training job"},
 	{"sudo gbpf trace --api runtime -- python train.py", "a command from its first call on"},
 	{0},
 };
@@ -77,6 +100,7 @@ void trace_options_init(struct trace_options *o)
 		.duration = -1,
 		.output = "trace.gbpf",
 		.gpu = {.window = GPU_TIME_WINDOW},
+		.schedule = {.repeat = 1},
 	};
 }
 
@@ -88,6 +112,9 @@ const char *trace_options_check(const struct trace_options *o, bool command)
 		return "say what to trace: -p PID, --cgroup PATH, --all, or -- COMMAND";
 	if (forms > 1)
 		return "-p, --cgroup, --all and -- COMMAND exclude each other";
+	if (schedule_asked(&o->schedule) && o->gpu.asked)
+		return "--gpu-time records one stretch of time, and no windows of a schedule: "
+		       "leave out one of them";
 	return NULL;
 }
 
@@ -95,5 +122,5 @@ int64_t trace_options_duration(const struct trace_options *o, bool command)
 {
 	if (o->duration >= 0)
 		return o->duration;
-	return command ? 0 : 10 * SECOND;
+	return command || schedule_asked(&o->schedule) ? 0 : 10 * SECOND;
 }

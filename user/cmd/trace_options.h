@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "cmd/gpu_time.h"
+#include "cmd/trace_schedule.h"
 #include "util/opt.h"
 
 struct trace_options {
@@ -18,6 +19,7 @@ struct trace_options {
 	int rung;
 	bool entry_only;
 	struct gpu_time_wish gpu;
+	struct schedule_wish schedule;
 };
 
 extern const struct opt trace_opts[];

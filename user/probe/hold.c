@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "bpf/hold.h"
+#include "bpf/steps.h"
 #include "probe/elf.h"
 #include "probe/keeper.h"
 #include "probe/private.h"

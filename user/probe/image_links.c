@@ -32,7 +32,7 @@ int image_replan(struct image *i, struct probes *p, struct probe_link **old)
 	struct probe_site *sites;
 	int n, err = 0;
 
-	n = sites_pick(i, false, parity ? GBPF_COOKIE_PARITY : 0, &sites);
+	n = sites_pick(i, false, (parity ? GBPF_COOKIE_PARITY : 0) | i->always_flags, &sites);
 	if (n < 0)
 		return n;
 	if (n)

@@ -201,6 +201,13 @@ static bool among_few(const struct api *api)
 	}
 }
 
+static bool is_hot(const struct images_options *o, uint16_t api)
+{
+	if (!o->windows)
+		return false;
+	return o->always ? !o->always[api] : o->hot(catalogue_get(api));
+}
+
 static int on_function(const struct elf_symbol *symbol, void *ctx)
 {
 	uint16_t api = catalogue_find(symbol->name);
@@ -225,7 +232,7 @@ static int on_function(const struct elf_symbol *symbol, void *ctx)
 		scan->room = room;
 	}
 	site_judge(scan, symbol, &site);
-	site.hot = scan->images->options.windows && scan->images->options.hot(catalogue_get(api));
+	site.hot = is_hot(&scan->images->options, api);
 	i->sites[i->sites_count++] = site;
 	i->hooked += site.state != SITE_NOT_HOOKED;
 	return 0;
@@ -286,25 +293,52 @@ static int image_scan(struct images *m, struct image *i, struct elf *e)
 	return 0;
 }
 
-/* The same real file under another name: its first sites hold breakpoints already. */
-static struct image *same_file(const struct images *m, const struct image *i, int fd,
-			       const char **trouble)
+static bool of_build(const struct images *m, const struct image *other, const struct image *i)
 {
+	return (other->link || (m->options.always && other->slot && !other->same_as)) &&
+	       !strcmp(other->build_id, i->build_id);
+}
+
+/* Only a file that has probes now can be known again: takes them there for the moment. */
+static int probed_sites(struct images *m, const struct image *i, int fd, const uint64_t *offsets,
+			size_t n)
+{
+	bool *opened = calloc(m->count + 1, sizeof(*opened));
+	int probed;
+	size_t k;
+
+	if (!opened)
+		return -ENOMEM;
+	for (k = 0; k < m->count; k++)
+		opened[k] = m->options.always && of_build(m, m->items[k], i) &&
+			    !image_window_open(m->items[k], m->probes);
+	probed = identity_probed(fd, offsets, n);
+	for (k = 0; k < m->count; k++)
+		if (opened[k])
+			probe_link_free(image_window_take(m->items[k]));
+	free(opened);
+	return probed;
+}
+
+/* The same real file under another name: its first sites hold breakpoints already. */
+static struct image *same_file(struct images *m, const struct image *i, int fd)
+{
+	struct image *twin = NULL;
 	uint64_t offsets[8];
 	size_t n = 0, k;
 	int probed;
 
+	for (k = 0; k < m->count && !twin; k++)
+		if (of_build(m, m->items[k], i))
+			twin = m->items[k];
+	if (!twin)
+		return NULL; /* another tracer's probes, if any: they do not keep us away */
 	for (k = 0; k < i->sites_count && n < 8; k++)
-		if (i->sites[k].state != SITE_NOT_HOOKED && !i->sites[k].hot)
+		if (i->sites[k].state != SITE_NOT_HOOKED &&
+		    (m->options.always || !i->sites[k].hot))
 			offsets[n++] = i->sites[k].offset;
-	probed = identity_probed(fd, offsets, n);
-	if (probed <= 0 || (size_t)probed < n)
-		return NULL;
-	for (k = 0; k < m->count; k++)
-		if (m->items[k]->link && !strcmp(m->items[k]->build_id, i->build_id))
-			return m->items[k];
-	*trouble = NULL; /* another tracer's probes: they do not keep us away */
-	return NULL;
+	probed = probed_sites(m, i, fd, offsets, n);
+	return probed > 0 && (size_t)probed >= n ? twin : NULL;
 }
 
 static int64_t now_ns(void)
@@ -321,6 +355,7 @@ static int image_attach(struct images *m, struct image *i, int fd)
 	int err = 0;
 
 	i->slot = m->next_slot++;
+	i->always_flags = m->options.always_flags;
 	if (i->kind == IMAGE_DRIVER)
 		probes_name_offset(m->probes, i->slot, 8);
 	i->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -394,7 +429,7 @@ static int image_probe(struct images *m, struct image *i, int fd)
 {
 	if (!i->hooked || m->options.dry)
 		return 0;
-	i->same_as = same_file(m, i, fd, &i->trouble);
+	i->same_as = same_file(m, i, fd);
 	if (i->same_as) {
 		i->slot = i->same_as->slot;
 		i->covered = i->same_as->covered;

@@ -52,6 +52,7 @@ struct image {
 	/* with options.windows: */
 	int fd;			 /* the file, to attach again; -1: not kept */
 	uint8_t parity;		 /* of link's cookies, GBPF_COOKIE_PARITY */
+	uint64_t always_flags;	 /* of link's cookies */
 	struct probe_link *window; /* of the hot sites, while it is open */
 };
 
@@ -65,6 +66,9 @@ struct images_options {
 	bool few;	   /* of the selection, only what says where the time goes */
 	bool windows;	   /* for programs that count: sites can be attached in windows */
 	bool (*hot)(const struct api *api); /* which begin so; windows only */
+	/* Or all but these are hot, by catalogue id; their cookies have these bits besides. */
+	const uint8_t *always;
+	uint64_t always_flags;
 };
 
 /* p may be NULL when dry. */

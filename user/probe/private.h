@@ -22,6 +22,8 @@ struct programs {
 	uint8_t *name_offset;
 	__u32 *name_generation;
 	int rings, polls, bss; /* maps */
+	struct gbpf_steps *steps;
+	int marks, step_kernels; /* maps */
 };
 
 /* 0 or -errno; unload() may be called after either, and twice. */

@@ -262,6 +262,14 @@ void probes_forget_names(struct probes *p, uint32_t pid)
 		__atomic_fetch_add(&generation[pid % GBPF_NAME_GENERATIONS], 1, __ATOMIC_SEQ_CST);
 }
 
+void probes_forget_all_names(struct probes *p)
+{
+	uint32_t pid;
+
+	for (pid = 0; pid < GBPF_NAME_GENERATIONS; pid++)
+		probes_forget_names(p, pid);
+}
+
 size_t probes_ring_count(const struct probes *p)
 {
 	return p->rings_count;

@@ -56,6 +56,7 @@ bool probes_any_wanted(const struct probes *p);
 void probes_name_offset(struct probes *p, uint16_t image, uint8_t offset);
 /* Every handle of a process is sent again. */
 void probes_forget_names(struct probes *p, uint32_t pid);
+void probes_forget_all_names(struct probes *p);
 
 /* Rings, to be read by collect. */
 size_t probes_ring_count(const struct probes *p);

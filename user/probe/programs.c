@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bpf/monitor.h"
+#include "bpf/steps.h"
 #include "probe/private.h"
 
 #include "gbpf.skel.h"
@@ -79,6 +80,9 @@ static int recorder_load(struct programs *p, enum rung rung, uint32_t rings)
 	p->rings = bpf_map__fd(s->maps.rings);
 	p->polls = bpf_map__fd(s->maps.polls);
 	p->bss = bpf_map__fd(s->maps.bss);
+	p->steps = &s->bss->steps;
+	p->marks = bpf_map__fd(s->maps.marks);
+	p->step_kernels = bpf_map__fd(s->maps.step_kernels);
 	memset(p->name_offset, GBPF_NO_NAMES, sizeof(s->bss->name_offset));
 	return 0;
 }

@@ -37,7 +37,8 @@ bool follow_wants_path(const char *path, void *ctx)
 	const struct tracer *t = ctx;
 
 	/* a runtime may be linked into any executable or library */
-	return image_hint(path) != HINT_NONE || runtime_wanted(t) || held_wants_path(t, path);
+	return image_hint(path) != HINT_NONE || runtime_wanted(t) || held_wants_path(t, path) ||
+	       scheduled_wants_path(t, path);
 }
 
 /* Told once: rights are as they are for all. */
@@ -46,6 +47,14 @@ static void denied(struct tracer *t, uint32_t pid)
 	if (!t->denied && t->begin)
 		tracer_tell(t, FOLLOW_DENIED, pid);
 	t->denied = pid;
+}
+
+/* Probed, or to be probed in windows. */
+static void published(struct tracer *t, struct image *image, int fd)
+{
+	if (image)
+		scheduled_image(t, image);
+	held_publish(t, image, fd);
 }
 
 static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *m, int64_t mapped)
@@ -57,6 +66,9 @@ static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *
 
 	if (hint == HINT_DRIVER || hint == HINT_RUNTIME)
 		t->cuda_seen = true;
+	err = scheduled_mapping(t, pid, m);
+	if (err)
+		return err;
 	if (hint == HINT_NONE && held_linker(t, pid, m))
 		return 0;
 	if (hint == HINT_NONE ? !runtime_wanted(t) : !hint_wanted(t, hint))
@@ -73,7 +85,7 @@ static int image_consider(struct tracer *t, uint32_t pid, const struct mapping *
 	if (err == 1 && image)
 		image->held = held;
 	if (err == 1)
-		held_publish(t, image, fd);
+		published(t, image, fd);
 	close(fd);
 	/* embedded runtimes are many and normal: doctor lists them */
 	if (image && image->trouble && !image->told && image->kind != IMAGE_STATIC_RUNTIME) {
@@ -120,7 +132,7 @@ static int on_installed(const char *path, enum image_hint hint, void *ctx)
 		return 0; /* listed, but not to be opened: nobody can map it either */
 	err = images_add(t->images, fd, path, 0, &image);
 	if (err == 1)
-		held_publish(t, image, fd);
+		published(t, image, fd);
 	close(fd);
 	return err == -ENOMEM ? err : 0;
 }
@@ -137,6 +149,8 @@ static int command_image(struct tracer *t)
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	if (fd >= 0) {
 		err = images_add(t->images, fd, path, 0, &image);
+		if (err == 1)
+			published(t, image, fd);
 		close(fd);
 	}
 	return err == -ENOMEM ? err : 0;

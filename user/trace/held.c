@@ -115,6 +115,6 @@ bool held_covers(struct tracer *t, uint32_t pid, int64_t when)
 
 void held_publish(struct tracer *t, const struct image *image, int fd)
 {
-	if (t->hold && image && image->link)
+	if (t->hold && image && (image->link || image->window))
 		hold_publish(t->hold, image, fd);
 }

@@ -86,7 +86,7 @@ static int losses_write(struct tracer *t)
 	return err;
 }
 
-static int catalogue_write(struct tracer *t)
+int meta_catalogue(struct writer *w)
 {
 	size_t i;
 	int err = 0;
@@ -101,7 +101,7 @@ static int catalogue_write(struct tracer *t)
 			.library = api_library_name(api->library),
 			.kind = api_kind_name(api->kind),
 		};
-		err = writer_add(t->writer, &r);
+		err = writer_add(w, &r);
 	}
 	return err;
 }
@@ -156,7 +156,7 @@ int meta_begin(struct tracer *t)
 	if (!err)
 		err = info(t, "returns", probes_returns(t->probes) ? "yes" : "no");
 	if (!err)
-		err = catalogue_write(t);
+		err = meta_catalogue(t->writer);
 	return err ? err : clock_write(t);
 }
 
@@ -257,5 +257,7 @@ int meta_end(struct tracer *t)
 		err = held_write(t);
 	if (!err)
 		err = images_write(t);
-	return err ? err : writer_add(t->writer, &r);
+	if (!err)
+		err = scheduled_meta(t);
+	return err || t->scheduled ? err : writer_add(t->writer, &r); /* it wrote its own */
 }

@@ -66,6 +66,7 @@ struct tracer {
 	uint64_t bytes_written, events_written; /* once the file is closed */
 	int error; /* the first failure of the file */
 	struct gpus_recorder *gpus; /* NULL: the GPUs are not asked */
+	struct scheduled *scheduled; /* NULL: all of the time is recorded */
 	struct gpu_time *gpu_time;  /* NULL: not asked for, or over */
 	struct gpu_time_stats gpu_time_stats; /* when it is over */
 };
@@ -137,7 +138,25 @@ int gpu_time_finish(struct tracer *t);	/* takes what is left, once they have sto
 void gpu_time_free(struct tracer *t);	/* idempotent */
 void gpu_time_stats(const struct tracer *t, struct gpu_time_stats *out);
 
+/* scheduled.c; all do nothing where no schedule was asked for. 0 or -errno. */
+int scheduled_new(struct tracer *t, struct images_options *io);
+int scheduled_start(struct tracer *t);
+int scheduled_step(struct tracer *t);
+int64_t scheduled_pause(const struct tracer *t); /* ns that a step may wait */
+bool scheduled_wants_path(const struct tracer *t, const char *path);
+int scheduled_mapping(struct tracer *t, uint32_t pid, const struct mapping *m);
+int scheduled_image(struct tracer *t, struct image *image); /* a new one */
+int scheduled_name(struct tracer *t, const struct gbpf_name *n, const char *name);
+int scheduled_ended(struct tracer *t, uint32_t pid); /* or became another program */
+int scheduled_events(struct tracer *t, const struct event *events, size_t count);
+int scheduled_stop(struct tracer *t);
+int scheduled_meta(struct tracer *t);
+void scheduled_free(struct tracer *t); /* idempotent */
+void scheduled_stats(const struct tracer *t, struct schedule_stats *out);
+uint64_t scheduled_kept(const struct tracer *t); /* events; there is a schedule */
+
 /* meta.c */
+int meta_catalogue(struct writer *w);
 int meta_begin(struct tracer *t);
 int meta_tick(struct tracer *t); /* clocks and losses */
 int meta_end(struct tracer *t);

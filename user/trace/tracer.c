@@ -39,7 +39,10 @@ static int on_events(void *ctx, const struct event *events, size_t count)
 	struct tracer *t = ctx;
 	int err = processes_threads(t, events, count);
 
-	return err < 0 ? err : writer_events(t->writer, events, count);
+	if (err < 0)
+		return err;
+	return t->scheduled ? scheduled_events(t, events, count)
+			    : writer_events(t->writer, events, count);
 }
 
 static int on_name(void *ctx, const struct gbpf_name *name)
@@ -109,7 +112,9 @@ static int tracer_open(struct tracer *t, char *why, size_t size)
 	}
 	io.few = t->options.default_selection && probes_rung(t->probes) == RUNG_SINGLE;
 	watch_filter(t->watch, follow_wants_path, t);
-	err = images_new(&t->images, t->probes, &io);
+	err = scheduled_new(t, &io);
+	if (!err)
+		err = images_new(&t->images, t->probes, &io);
 	if (!err)
 		err = rings_new(&t->rings, t->probes, &sink);
 	if (!err)
@@ -152,6 +157,7 @@ void tracer_free(struct tracer *t)
 	hold_free(t->hold); /* nobody waits for us any more */
 	gpus_stop(t);
 	gpu_time_free(t);
+	scheduled_free(t);
 	images_free(t->images);
 	rings_free(t->rings);
 	watch_free(t->watch);
@@ -224,6 +230,8 @@ int tracer_start(struct tracer *t, int fd, char *why, size_t size)
 	if (!err)
 		err = calibrate(t->probes, &t->cost, between, t);
 	if (!err)
+		err = scheduled_start(t);
+	if (!err)
 		gpus_start(t);
 	if (err && !*why)
 		snprintf(why, size, "starting the recording failed: %s", strerror(-err));
@@ -235,6 +243,8 @@ static void wait_for_work(struct tracer *t, int64_t max_ns, int extra_fd)
 	struct epoll_event ev = {.events = EPOLLIN};
 	int64_t ns = t->round_at + t->pause - tracer_now(), pause = gpu_time_pause(t);
 
+	if (pause > scheduled_pause(t))
+		pause = scheduled_pause(t);
 	if (ns > max_ns)
 		ns = max_ns;
 	if (ns > pause)
@@ -259,6 +269,8 @@ int tracer_step(struct tracer *t, int64_t max_ns, int extra_fd)
 	if (!err && tracer_now() >= t->round_at + t->pause)
 		err = rings_round(t);
 	if (!err)
+		err = scheduled_step(t);
+	if (!err)
 		err = gpu_time_step(t);
 	if (!err && tracer_now() >= t->next_tick) {
 		t->next_tick = tracer_now() + TICK_NS;
@@ -281,6 +293,8 @@ int tracer_stop(struct tracer *t)
 	t->end = tracer_now();
 	if (!t->cuda_seen)
 		follow_notices(t); /* by one that has ended since, perhaps */
+	if (!err)
+		err = scheduled_stop(t);
 	/* the recording ends here; taking probes away can take long on the last rung */
 	probes_switches(t->probes)->mode = GBPF_MODE_OFF;
 	held_stop(t);
@@ -288,7 +302,7 @@ int tracer_stop(struct tracer *t)
 		n = rings_consume(t->rings);
 	while (n > 0);
 	if (!err)
-		err = n < 0 ? n : rings_finish(t->rings);
+		err = n < 0 || t->scheduled ? n : rings_finish(t->rings);
 	if (!err)
 		err = gpu_time_finish(t);
 	if (!err)
@@ -308,15 +322,18 @@ void tracer_stats(const struct tracer *t, struct tracer_stats *out)
 	size_t i;
 
 	memset(out, 0, sizeof(*out));
-	out->events = rings_stats(t->rings)->events;
+	out->events = t->scheduled ? scheduled_kept(t) : rings_stats(t->rings)->events;
+	scheduled_stats(t, &out->schedule);
 	out->bytes_written = t->writer ? writer_size(t->writer) : t->bytes_written;
 	out->events_written = t->writer ? writer_written(t->writer) : t->events_written;
 	out->lost = c->ring_full + c->state_full + rings_stats(t->rings)->malformed;
 	for (i = 0; i < images_count(t->images); i++) {
 		const struct image *image = images_get(t->images, i);
 
-		out->images_hooked += image->link != NULL;
-		out->functions_hooked += image->link ? image->hooked : 0;
+		bool hooked = image->link || (t->scheduled && image->slot && !image->trouble);
+
+		out->images_hooked += hooked;
+		out->functions_hooked += hooked ? image->hooked : 0;
 	}
 	/* measured: 87 ms an event on the last rung, 32 ms a link on the others */
 	if (probes_rung(t->probes) == RUNG_SINGLE)

@@ -15,6 +15,7 @@
 #include "probe/probes.h"
 #include "probe/selection.h"
 #include "trace/gpu_time.h"
+#include "trace/scheduled.h"
 
 struct tracer;
 
@@ -31,6 +32,7 @@ struct tracer_options {
 	bool default_selection; /* nobody chose: fewer will do where each probe is dear */
 	const char *command_line; /* of gbpf, for the file */
 	const struct gpu_time_options *gpu_time; /* NULL: not asked for */
+	const struct schedule_options *schedule; /* NULL: all of the time is recorded */
 	/* when something is worth telling while it happens; NULL: never */
 	void (*tell)(void *ctx, const char *text);
 	void *tell_ctx;
@@ -46,6 +48,7 @@ struct tracer_stats {
 	bool cuda_seen;	     /* a target maps a CUDA library */
 	int64_t begin;	     /* of the window, ns; 0 before */
 	struct calibration cost;
+	struct schedule_stats schedule;
 	bool gpu_time_asked;
 	struct gpu_time_stats gpu_time;
 };

@@ -54,7 +54,7 @@ static bool parse_uint(const char *text, uint64_t *out)
 }
 
 /* "10", "2.5s", "250ms", … as ns. */
-static bool parse_duration(const char *text, int64_t *out)
+bool opt_duration(const char *text, int64_t *out)
 {
 	static const struct {
 		const char *name;
@@ -131,7 +131,7 @@ static int store(const struct parser *p, const struct opt *o, const char *value)
 			return OPT_OK;
 		return fail(p, "--%s wants a whole number, not '%s'", o->name, value);
 	case OPT_DURATION:
-		if (parse_duration(value, field(p, o)))
+		if (opt_duration(value, field(p, o)))
 			return OPT_OK;
 		return fail(p, "--%s wants a time such as 10, 2.5s, 250ms or 5m, not '%s'",
 			    o->name, value);

@@ -61,6 +61,8 @@ enum { OPT_OK = 0, OPT_HELP = 1, OPT_ERROR = -1 };
  */
 int opt_parse(const struct command *cmd, void *fields, int argc, char **argv, int *first);
 void opt_free(const struct command *cmd, void *fields);
+/* A time as OPT_DURATION has it, ns; false: it is none. */
+bool opt_duration(const char *text, int64_t *out);
 
 void opt_print_help(const struct command *cmd, FILE *out);
 void opt_print_man(const struct command *cmd, FILE *out, const char *version);

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What each phase of a schedule does to the probes. In steps the gate is moved by the
+ * marker's program, at the very firing, and we hear of it; in time we move it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "trace/scheduled_private.h"
+
+static struct gbpf_switches *switches(const struct tracer *t)
+{
+	return probes_switches(t->probes);
+}
+
+/* Which step the firing of this number belongs to; those before base are of none. */
+static int64_t place_of(const struct scheduled *s, uint64_t number)
+{
+	if (number < s->learnt.base)
+		return -1;
+	return (int64_t)((number - s->learnt.base) / s->learnt.per_step);
+}
+
+/* The firing that begins a step, as gbpf_steps has it: plus one. */
+static uint64_t firing_of(const struct scheduled *s, int64_t place)
+{
+	uint64_t number;
+
+	if (__builtin_mul_overflow((uint64_t)place, s->learnt.per_step, &number) ||
+	    __builtin_add_overflow(number, s->learnt.base + 1, &number))
+		return UINT64_MAX;
+	return number;
+}
+
+static uint32_t gate_between(const struct scheduled *s)
+{
+	return s->s.plan.wait ? GBPF_GATE_SHUT : GBPF_GATE_WARMUP;
+}
+
+/* What the marker's program is to do next. */
+static void arm(struct scheduled *s)
+{
+	uint64_t length;
+
+	if (s->s.phase == SCHEDULE_WAIT) {
+		s->shared->wake_at = firing_of(s, s->s.until);
+	} else if (s->s.phase == SCHEDULE_WARMUP) {
+		if (__builtin_mul_overflow((uint64_t)s->s.plan.active, s->learnt.per_step,
+					   &length))
+			length = UINT64_MAX / 2;
+		s->shared->open_for = length;
+		s->shared->close_to = gate_between(s);
+		__atomic_store_n(&s->shared->open_at, firing_of(s, s->s.until), __ATOMIC_RELEASE);
+	}
+}
+
+/* Probes are there, or come now. */
+static int warm_up(struct tracer *t)
+{
+	struct scheduled *s = t->scheduled;
+	int err = scheduled_attach(t);
+
+	if (err)
+		return err;
+	if (switches(t)->gate == GBPF_GATE_SHUT)
+		switches(t)->gate = GBPF_GATE_WARMUP;
+	if (s->steps)
+		arm(s);
+	return 0;
+}
+
+int phases_begin(struct tracer *t, bool steps)
+{
+	struct scheduled *s = t->scheduled;
+	int64_t at = tracer_now();
+	uint64_t done = s->s.windows, fired;
+
+	s->steps = steps;
+	s->begun = true;
+	if (steps) {
+		fired = s->shared->fired;
+		/* the next step that begins; the one that goes on now is not whole any more */
+		at = fired > s->learnt.base ? place_of(s, fired - 1) + 1 : 0;
+	}
+	if (!done)
+		s->origin = at;
+	schedule_begin(&s->s, steps ? &s->options.steps : &s->options.time, at);
+	s->s.windows = done;
+	if (s->s.phase == SCHEDULE_WARMUP)
+		return warm_up(t);
+	switches(t)->gate = GBPF_GATE_SHUT;
+	scheduled_detach(t);
+	if (steps)
+		arm(s);
+	return 0;
+}
+
+static void note_steps(struct scheduled *s, int64_t first, int64_t end)
+{
+	size_t room = sizeof(s->windows) - s->windows_len;
+	int n;
+
+	if (!s->steps || end <= first)
+		return;
+	n = snprintf(s->windows + s->windows_len, room, "%s%" PRId64 "-%" PRId64,
+		     s->windows_len ? "," : "", first, end - 1);
+	if (n > 0 && (size_t)n < room)
+		s->windows_len += (size_t)n;
+	s->windows[s->windows_len] = '\0';
+}
+
+/* All that was recorded until then goes into the file, with the window it is of. */
+static int window_write(struct tracer *t, int64_t end)
+{
+	struct scheduled *s = t->scheduled;
+	struct record r = {.kind = RECORD_WINDOW, .window = {s->window_begin, end}};
+	int n;
+
+	s->window_end = end;
+	do
+		n = rings_consume(t->rings);
+	while (n > 0);
+	if (!n)
+		n = rings_finish(t->rings); /* polls that went on when it ended */
+	return n < 0 ? n : writer_add(t->writer, &r);
+}
+
+static int opened(struct tracer *t, int64_t place, int64_t begin)
+{
+	struct scheduled *s = t->scheduled;
+
+	s->opened = true;
+	s->window_begin = begin;
+	s->window_end = 0;
+	schedule_opened(&s->s, place);
+	return 0;
+}
+
+static int closed(struct tracer *t, int64_t place, int64_t end)
+{
+	struct scheduled *s = t->scheduled;
+	int err;
+
+	note_steps(s, s->s.begin, place);
+	schedule_closed(&s->s, place);
+	err = window_write(t, end);
+	if (err)
+		return err;
+	if (s->s.phase == SCHEDULE_WARMUP)
+		return warm_up(t);
+	switches(t)->gate = GBPF_GATE_SHUT;
+	if (s->s.phase == SCHEDULE_WAIT)
+		scheduled_detach(t);
+	if (s->steps)
+		arm(s);
+	return 0;
+}
+
+int phases_mark(struct tracer *t, const struct gbpf_mark *mark)
+{
+	struct scheduled *s = t->scheduled;
+	int64_t place = place_of(s, mark->number);
+
+	switch (mark->event) {
+	case GBPF_MARK_WAKE:
+		return schedule_warm(&s->s, place) ? warm_up(t) : 0;
+	case GBPF_MARK_OPEN:
+		return opened(t, place, (int64_t)mark->ts);
+	case GBPF_MARK_CLOSE:
+		return closed(t, place, (int64_t)mark->ts);
+	default:
+		return 0;
+	}
+}
+
+/* Nothing that is recorded takes its time before gate_begin, or looks at the gate after it. */
+static int time_open(struct tracer *t)
+{
+	struct gbpf_switches *sw = switches(t);
+	int64_t now = tracer_now();
+
+	sw->gate_begin = (uint64_t)now;
+	__atomic_store_n(&sw->gate, GBPF_GATE_OPEN, __ATOMIC_SEQ_CST);
+	return opened(t, now, now);
+}
+
+static int time_close(struct tracer *t)
+{
+	__atomic_store_n(&switches(t)->gate, gate_between(t->scheduled), __ATOMIC_SEQ_CST);
+	return closed(t, tracer_now(), tracer_now());
+}
+
+int phases_tick(struct tracer *t)
+{
+	struct scheduled *s = t->scheduled;
+	int64_t now = tracer_now();
+
+	if (s->steps)
+		return 0;
+	if (s->s.phase == SCHEDULE_WAIT)
+		return schedule_warm(&s->s, now) ? warm_up(t) : 0;
+	if (now < s->s.until)
+		return 0;
+	if (s->s.phase == SCHEDULE_WARMUP)
+		return time_open(t);
+	return s->s.phase == SCHEDULE_ACTIVE ? time_close(t) : 0;
+}
+
+/* The recording ends; so does the window that is open. */
+int phases_stop(struct tracer *t)
+{
+	struct scheduled *s = t->scheduled;
+	int64_t place;
+
+	s->shared->wake_at = 0;
+	__atomic_store_n(&s->shared->open_at, 0, __ATOMIC_SEQ_CST);
+	if (s->s.phase != SCHEDULE_ACTIVE)
+		return 0;
+	__atomic_store_n(&switches(t)->gate, GBPF_GATE_SHUT, __ATOMIC_SEQ_CST);
+	place = s->steps ? place_of(s, s->shared->fired ? s->shared->fired - 1 : 0) : tracer_now();
+	note_steps(s, s->s.begin, place);
+	s->s.phase = SCHEDULE_DONE;
+	s->s.windows++;
+	return window_write(t, tracer_now());
+}
