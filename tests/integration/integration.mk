@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Helpers of the integration tests: programs that read recordings or play targets.
 
-INTEGRATION_LIBS := $(BUILD)/tests/integration/inject_payload.so
-INTEGRATION_SRCS := $(filter-out tests/integration/inject_payload.c,\
+INTEGRATION_SHARED := inject_payload step_marker
+INTEGRATION_LIBS := $(INTEGRATION_SHARED:%=$(BUILD)/tests/integration/%.so)
+INTEGRATION_SRCS := $(filter-out $(INTEGRATION_SHARED:%=tests/integration/%.c),\
 	$(wildcard tests/integration/*.c))
 INTEGRATION_BINS := $(INTEGRATION_SRCS:tests/integration/%.c=$(BUILD)/tests/integration/%)
 
