@@ -159,6 +159,63 @@ static void long_and_short(void **state)
 	end(&j, &v);
 }
 
+/* Recorded in windows of four steps: what lies between windows is no step. */
+static void in_windows(void **state)
+{
+	struct script j;
+	struct steps v;
+	size_t cut = 0;
+
+	begin(&j);
+	for (int w = 0; w < 5; w++) {
+		int64_t from = j.now;
+
+		for (int i = 0; i < 4; i++) {
+			layers(&j, 4);
+			kernel(&j, OPTIMIZER);
+			sync(&j, 100 * US);
+		}
+		feed_window(&j.f, from, j.now - 1);
+		j.now += 50000 * US;
+	}
+	feed_finish(&j.f);
+	assert_int_equal(steps_find(j.f.s, 0, &v), 0);
+	assert_in_range(v.count - 1, 19, 20);
+	assert_int_equal(v.cuts, 4);
+	assert_int_equal(steps_whole(&v), v.count - 1 - 4);
+	assert_int_equal(v.shortest, 25 * 10 * US + 105 * US);
+	assert_int_equal(v.longest, v.shortest);
+	for (size_t i = 0; i + 1 < v.count; i++) {
+		cut += v.cut[i];
+		assert_int_equal(steps_length(&v, i), v.cut[i] ? -1 : v.longest);
+	}
+	assert_int_equal(cut, 4);
+	end(&j, &v);
+}
+
+/* One step a window: none is seen from begin to end, and none is claimed. */
+static void in_windows_of_one(void **state)
+{
+	struct script j;
+	struct steps v;
+
+	begin(&j);
+	for (int w = 0; w < 9; w++) {
+		int64_t from = j.now;
+
+		layers(&j, 4);
+		kernel(&j, OPTIMIZER);
+		sync(&j, 100 * US);
+		feed_window(&j.f, from, j.now - 1);
+		j.now += 50000 * US;
+	}
+	feed_finish(&j.f);
+	assert_int_equal(steps_find(j.f.s, 0, &v), 0);
+	assert_int_equal(v.count, 0);
+	assert_int_equal(steps_whole(&v), 0);
+	end(&j, &v);
+}
+
 /* Two threads: the one that goes forward, and the one that goes backward. */
 static void two_threads(void **state)
 {
@@ -217,6 +274,8 @@ int main(void)
 		cmocka_unit_test(graphs_back_to_back),
 		cmocka_unit_test(piecewise_graphs),
 		cmocka_unit_test(long_and_short),
+		cmocka_unit_test(in_windows),
+		cmocka_unit_test(in_windows_of_one),
 		cmocka_unit_test(two_threads),
 		cmocka_unit_test(no_steps),
 	};

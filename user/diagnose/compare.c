@@ -118,6 +118,14 @@ static int of_calls(const struct session *s, struct value *out)
 	return err;
 }
 
+static bool cut_within(const struct steps *v, size_t from, size_t count)
+{
+	for (size_t i = from; i < from + count; i++)
+		if (v->cut[i])
+			return true;
+	return false;
+}
+
 /* Of the process with most steps. */
 static int of_steps(const struct session *s, struct value *out, size_t *steps)
 {
@@ -141,9 +149,10 @@ static int of_steps(const struct session *s, struct value *out, size_t *steps)
 	}
 	/* Of several in a row, so that long and short ones that alternate are no noise. */
 	for (size_t i = 0, n = best.count / BLOCKS + 1; i + n < best.count; i += n)
-		block_add(&b, (double)(best.begins[i + n] - best.begins[i]) / (double)n);
+		if (!cut_within(&best, i, n))
+			block_add(&b, (double)(best.begins[i + n] - best.begins[i]) / (double)n);
 	*out = block_value(&b);
-	*steps = best.count ? best.count - 1 : 0;
+	*steps = steps_whole(&best);
 	steps_free(&best);
 	return 0;
 }

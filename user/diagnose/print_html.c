@@ -91,7 +91,7 @@ static void steps(const struct diag_process *p, FILE *out)
 		fputs(" No steps were found.</p>\n", out);
 		return;
 	}
-	fprintf(out, " %zu steps of %s.", p->steps.count - 1,
+	fprintf(out, " %zu steps of %s.", steps_whole(&p->steps),
 		text_duration(p->steps.length, length, sizeof(length)));
 	if (p->won_ns > 0)
 		fprintf(out, " At most %s of each could be won.",
@@ -109,7 +109,7 @@ static int timelines(const struct session *s, const struct diag_process *p, FILE
 	if (v->count < 2)
 		return 0;
 	for (size_t i = 0; i + 1 < v->count; i++) {
-		int64_t ns = v->begins[i + 1] - v->begins[i];
+		int64_t ns = steps_length(v, i);
 
 		if (ns == v->length)
 			typical = i;

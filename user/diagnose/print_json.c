@@ -24,7 +24,7 @@ static void steps(struct json *j, const struct diag_process *p)
 	else
 		json_null(j);
 	json_key(j, "steps");
-	json_uint(j, any ? p->steps.count - 1 : 0);
+	json_uint(j, steps_whole(&p->steps));
 	json_key(j, "steps_confidence");
 	json_double(j, p->steps.confidence, 3);
 	json_key(j, "could_be_won_ns");

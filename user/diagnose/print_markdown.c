@@ -58,7 +58,7 @@ static void process(const struct session *s, const struct diag_process *p, FILE 
 		text_duration(p->window_ns, ns, sizeof(ns)), diag_basis_words[p->basis],
 		100 * p->confidence);
 	if (p->steps.count > 1)
-		fprintf(out, " %zu steps of %s.", p->steps.count - 1,
+		fprintf(out, " %zu steps of %s.", steps_whole(&p->steps),
 			text_duration(p->steps.length, ns, sizeof(ns)));
 	if (p->steps.count > 1 && p->won_ns > 0)
 		fprintf(out, " At most %s of each could be won.",

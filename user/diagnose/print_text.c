@@ -62,7 +62,7 @@ static void steps(const struct printing *p, const struct diag_process *v)
 	char length[32], won[32];
 
 	if (v->steps.count > 1) {
-		fprintf(p->out, "  %zu steps of %s", v->steps.count - 1,
+		fprintf(p->out, "  %zu steps of %s", steps_whole(&v->steps),
 			text_duration(v->steps.length, length, sizeof(length)));
 		if (v->won_ns > 0)
 			fprintf(p->out, "; at most %s of each could be won",

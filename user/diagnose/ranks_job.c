@@ -52,10 +52,14 @@ static bool near(double a, double b)
 static double period_of(const struct rank_look *l)
 {
 	const struct steps *v = l->steps;
+	double ns = 0;
 
 	if (v->count <= LEAST_STEPS)
 		return 0;
-	return (double)(v->begins[v->count - 1] - v->begins[0]) / (double)(v->count - 1);
+	for (size_t i = 0; i + 1 < v->count; i++)
+		if (!v->cut[i])
+			ns += (double)steps_length(v, i);
+	return ns / (double)steps_whole(v);
 }
 
 /* Have launched as much as each other at any time, but for a step. */

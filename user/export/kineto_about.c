@@ -292,7 +292,7 @@ static void put_steps(struct kineto *k)
 	if (k->steps.count < 2)
 		return;
 	put(k, ",\n\"steps\": {\"count\": ");
-	put_uint(k, k->steps.count - 1);
+	put_uint(k, steps_whole(&k->steps));
 	put(k, ", \"confidence\": ");
 	put_fixed(k, k->steps.confidence);
 	put(k, "}");

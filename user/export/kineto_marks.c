@@ -40,7 +40,7 @@ int kineto_marks(struct kineto *k)
 {
 	const struct session *s = k->s;
 	int err = k->process == UINT32_MAX ? 0 : steps_find(s, k->process, &k->steps);
-	size_t steps = k->steps.count ? k->steps.count - 1 : 0;
+	size_t steps = k->steps.count ? k->steps.count - 1 : 0, number = 0;
 
 	if (!err)
 		err = export_lanes_new(&k->overhead_lanes, true);
@@ -53,7 +53,8 @@ int kineto_marks(struct kineto *k)
 	for (size_t i = 0; i < s->windows_count; i++)
 		add_window(k, &s->windows[i], i);
 	for (size_t i = 0; i < steps; i++)
-		add(k, k->steps.begins[i], k->steps.begins[i + 1], MARK_STEP, i);
+		if (!k->steps.cut[i])
+			add(k, k->steps.begins[i], k->steps.begins[i + 1], MARK_STEP, number++);
 	for (size_t i = 0; i < s->overheads_count; i++)
 		if (s->overheads[i].process == k->process)
 			add(k, s->overheads[i].begin, s->overheads[i].end, MARK_OVERHEAD,

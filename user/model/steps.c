@@ -212,20 +212,52 @@ static int by_length(const void *pa, const void *pb)
 	return a < b ? -1 : a > b;
 }
 
+size_t steps_whole(const struct steps *v)
+{
+	return v->count ? v->count - 1 - v->cuts : 0;
+}
+
+int64_t steps_length(const struct steps *v, size_t i)
+{
+	return v->cut[i] ? -1 : v->begins[i + 1] - v->begins[i];
+}
+
+/* Between the windows of a recording nobody knows how many steps there were. */
+static int find_cuts(const struct session *s, struct steps *v)
+{
+	size_t window = 0;
+
+	v->cut = calloc(v->count, sizeof(*v->cut));
+	if (!v->cut)
+		return -ENOMEM;
+	for (size_t i = 0; i + 1 < v->count; i++) {
+		while (window < s->windows_count && s->windows[window].end <= v->begins[i])
+			window++;
+		v->cut[i] = window < s->windows_count && v->begins[i + 1] > s->windows[window].end;
+		v->cuts += v->cut[i];
+	}
+	return 0;
+}
+
 static int lengths(struct steps *v)
 {
-	size_t n = v->count ? v->count - 1 : 0;
-	int64_t *ns = n ? malloc(n * sizeof(*ns)) : NULL;
+	int64_t *ns = malloc(v->count * sizeof(*ns));
+	size_t n = 0;
 
 	if (!ns)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		ns[i] = v->begins[i + 1] - v->begins[i];
-	qsort(ns, n, sizeof(*ns), by_length);
-	v->length = ns[(n - 1) / 2];
-	v->shortest = ns[0];
-	v->longest = ns[n - 1];
+	for (size_t i = 0; i + 1 < v->count; i++)
+		if (!v->cut[i])
+			ns[n++] = steps_length(v, i);
+	if (n) {
+		qsort(ns, n, sizeof(*ns), by_length);
+		v->length = ns[(n - 1) / 2];
+		v->shortest = ns[0];
+		v->longest = ns[n - 1];
+	}
 	free(ns);
+	if (!n)
+		steps_free(v); /* none of them was seen from begin to end */
 	return 0;
 }
 
@@ -235,6 +267,7 @@ static int take_steps(const struct sequence *q, uint32_t anchor, uint32_t period
 	const struct token *t = &q->tokens[anchor];
 	int64_t all = begin_at(q, q->count - 1) - begin_at(q, 0);
 	int64_t covered = begin_at(q, t->last) - begin_at(q, t->first);
+	int err;
 
 	out->begins = calloc(t->times, sizeof(*out->begins));
 	if (!out->begins)
@@ -245,7 +278,8 @@ static int take_steps(const struct sequence *q, uint32_t anchor, uint32_t period
 	out->calls = period;
 	out->anchor = q->call[t->first];
 	out->confidence = regularity(t) * (all > 0 ? (double)covered / (double)all : 0);
-	return lengths(out);
+	err = find_cuts(q->s, out);
+	return err ? err : lengths(out);
 }
 
 int steps_of(const struct session *s, const struct feeders *f, struct steps *out)
@@ -286,5 +320,6 @@ int steps_find(const struct session *s, uint32_t process, struct steps *out)
 void steps_free(struct steps *v)
 {
 	free(v->begins);
+	free(v->cut);
 	*v = (struct steps){ 0 };
 }

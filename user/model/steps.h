@@ -20,6 +20,8 @@
 struct steps {
 	int64_t *begins;   /* ns, of each step; the last one is where the last whole step ends */
 	size_t count;	   /* of begins; steps are one fewer; 0: no steps were found */
+	uint8_t *cut;	   /* of each step: probes were away meanwhile, it is none */
+	size_t cuts;	   /* how many */
 	int64_t length;	   /* median, ns */
 	int64_t shortest, longest;
 	size_t calls;	   /* that make or await work, in a usual step */
@@ -34,6 +36,10 @@ int steps_find(const struct session *s, uint32_t process, struct steps *out);
 /* The same for whoever has its feeders already. */
 int steps_of(const struct session *s, const struct feeders *f, struct steps *out);
 void steps_free(struct steps *v); /* may be repeated */
+/* Those that were seen from begin to end. */
+size_t steps_whole(const struct steps *v);
+/* Length of step i in ns; -1 where it is cut. */
+int64_t steps_length(const struct steps *v, size_t i);
 
 /* ---- what steps are found in, and what dispatching is judged by ---- */
 

@@ -12,14 +12,18 @@
 
 static int fill_steps(struct row *r, const struct steps *v)
 {
-	size_t n = v->count - 1;
-	int64_t *ns = malloc(n * sizeof(*ns));
+	int64_t *ns = malloc(v->count * sizeof(*ns));
+	size_t n = 0;
 
 	if (!ns)
 		return -ENOMEM;
-	r->total = v->begins[n] - v->begins[0];
-	for (size_t i = 0; i < n; i++)
-		ns[i] = v->begins[i + 1] - v->begins[i];
+	r->total = 0;
+	for (size_t i = 0; i + 1 < v->count; i++) {
+		if (v->cut[i])
+			continue;
+		ns[n] = steps_length(v, i);
+		r->total += ns[n++];
+	}
 	r->timed = n;
 	r->min = v->shortest;
 	r->max = v->longest;
@@ -38,7 +42,7 @@ static int step_row(struct report_ctx *c, uint32_t process, const struct steps *
 	if (err)
 		return err;
 	fill_process(&s->processes[process], r);
-	r->calls = (int64_t)v->count - 1;
+	r->calls = (int64_t)steps_whole(v);
 	r->launches = (int64_t)v->calls;
 	r->ratio = (int64_t)(v->confidence * 1000);
 	r->begin = v->begins[0] - s->begin;
