@@ -33,6 +33,8 @@ struct job {
 	int64_t now, begin;
 	struct lane lane[LANES];
 	uint32_t correlation, pid;
+	bool unseen;	 /* the sidecar does not tell of what is given now */
+	int64_t latency; /* more than LATENCY from a launch's entry to the earliest start */
 	bool shape[KERNELS];
 	int64_t busy; /* ns in which any lane worked; kept by job_work() */
 	int64_t busy_until;
@@ -68,7 +70,7 @@ static inline int64_t job_runs(struct job *j, unsigned lane, int64_t ready, int6
 	w.context = 1;
 	w.correlation = j->correlation;
 	w.peer = UINT32_MAX;
-	if (j->gpu)
+	if (j->gpu && !j->unseen)
 		feed_work(&j->f, &w);
 	return l->free_at;
 }
@@ -106,7 +108,7 @@ static inline void job_kernel_named(struct job *j, unsigned lane, unsigned kerne
 		feed_launch(&j->f, j->now, end, F_LAUNCH, SP, 0x1000 + kernel * 16, kernel + 1,
 			    128);
 	}
-	job_runs(j, lane, end - dispatch + LATENCY, ns,
+	job_runs(j, lane, end - dispatch + LATENCY + j->latency, ns,
 		 (struct record_work){ .kind = RECORD_WORK_KERNEL, .shape = kernel });
 	j->now = end;
 }

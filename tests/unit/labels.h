@@ -359,11 +359,66 @@ static void loses(struct job *j)
 	feed_loss(&j->f, RECORD_LOSS_RING_FULL, 1000);
 }
 
+/* Of one launch in twenty no work is on record: what looks idle need not be. */
+static void loses_work(struct job *j)
+{
+	for (int i = 0; i < 2000; i++) {
+		job_between(j, 20 * USEC);
+		j->unseen = i % 20 == 7;
+		job_kernel(j, (unsigned)i % 16, 5 * USEC, 3 * USEC);
+	}
+}
+
 static void slow_launches(struct job *j)
 {
 	for (int i = 0; i < 1000; i++) {
 		job_between(j, 30 * USEC);
 		job_kernel(j, (unsigned)i % 16, i % 4 ? 30 * USEC : 90 * USEC, 5 * USEC);
+	}
+}
+
+/* Validation in the middle: the GPU works a tenth of the time, for a third of the run. */
+static void idles_meanwhile(struct job *j)
+{
+	train(j, 20, 5 * USEC, 60 * USEC, true);
+	for (int i = 0; i < 40; i++) {
+		job_between(j, 900 * USEC);
+		job_kernel(j, 1, 5 * USEC, 100 * USEC);
+		job_sync(j);
+	}
+	train(j, 20, 5 * USEC, 60 * USEC, true);
+}
+
+/* One launch in five takes long to reach a GPU that has nothing to do. */
+static void some_late(struct job *j)
+{
+	for (int i = 0; i < 2000; i++) {
+		job_between(j, 60 * USEC);
+		j->latency = i % 5 ? 0 : 300 * USEC;
+		job_kernel(j, (unsigned)i % 20, 5 * USEC, 10 * USEC);
+		job_sync(j);
+	}
+}
+
+/* Launches that come late, and take a little longer than others to reach the GPU. */
+static void some_away(struct job *j)
+{
+	for (int i = 0; i < 2000; i++) {
+		job_between(j, i % 5 ? 60 * USEC : 360 * USEC);
+		j->latency = i % 5 ? 0 : 20 * USEC;
+		job_kernel(j, (unsigned)i % 20, 5 * USEC, 10 * USEC);
+		job_sync(j);
+	}
+}
+
+/* Now and then a kernel was asked for in time and waits for 2 ms for something else. */
+static void depends(struct job *j)
+{
+	for (int i = 0; i < 2400; i++) {
+		j->latency = i % 600 == 20 ? 4 * MSEC : 0; /* 2 before it is free */
+		job_kernel(j, (unsigned)i % 20, 5 * USEC, 100 * USEC);
+		if (i % 40 == 39)
+			job_sync(j);
 	}
 }
 
@@ -381,16 +436,19 @@ RATIO(1) RATIO(4) RATIO(8) RATIO(12) RATIO(16) RATIO(20) RATIO(24) RATIO(30) RAT
 #define BOUND(v) VERDICT_##v
 static const struct label labels[] = {
 	{ "matmul_small", matmul_small, BOUND(OVERHEAD_BOUND), BOUND(OVERHEAD_BOUND),
-	  { "overhead_bound" }, { "queue_full", "starved", "heavy_kernel", "long_sync" } },
+	  { "overhead_bound", "cpu_bottleneck" },
+	  { "queue_full", "starved", "heavy_kernel", "long_sync" } },
 	{ "matmul_large", matmul_large, BOUND(GPU_BOUND), BOUND(GPU_BOUND),
 	  { "long_sync", "heavy_kernel" }, { "overhead_bound", "sync_serialisation", "starved" } },
 	{ "train_overhead", train_overhead, BOUND(OVERHEAD_BOUND), BOUND(OVERHEAD_BOUND),
-	  { "overhead_bound", "graph_candidate", "short_kernels" }, { "queue_full", "starved" } },
+	  { "overhead_bound", "graph_candidate", "short_kernels" },
+	  { "queue_full", "starved", "cpu_bottleneck", "late_start", "anomalous_launch" } },
 	{ "train_overhead_logging", train_overhead_logging, BOUND(OVERHEAD_BOUND),
 	  BOUND(OVERHEAD_BOUND), { "overhead_bound", "graph_candidate" },
 	  { "sync_serialisation" } },
 	{ "train_gpu", train_gpu, BOUND(GPU_BOUND), BOUND(GPU_BOUND), { "long_sync" },
-	  { "overhead_bound", "short_kernels", "sync_serialisation", "starved" } },
+	  { "overhead_bound", "short_kernels", "sync_serialisation", "starved",
+	    "low_utilisation", "unexplained_dependency" } },
 	{ "train_gpu_no_sync", train_gpu_no_sync, BOUND(GPU_BOUND), BOUND(BACK_PRESSURED),
 	  { "queue_full" }, { "overhead_bound", "slow_dispatch", "graph_candidate" } },
 	{ "decode_bandwidth", decode_bandwidth, BOUND(GPU_BOUND), BOUND(GPU_BOUND), { NULL },
@@ -444,8 +502,18 @@ static const struct label labels[] = {
 	  { "unsteady_kernel" } },
 	{ "few_calls", few_calls, BOUND(INCONCLUSIVE), BOUND(INCONCLUSIVE), { NULL }, { NULL } },
 	{ "loses", loses, BOUND(INCONCLUSIVE), BOUND(INCONCLUSIVE), { "incomplete" }, { NULL } },
+	{ "loses_work", loses_work, BOUND(INCONCLUSIVE), BOUND(OVERHEAD_BOUND), { "incomplete" },
+	  { NULL } },
 	{ "slow_launches", slow_launches, BOUND(OVERHEAD_BOUND), BOUND(OVERHEAD_BOUND),
 	  { "slow_dispatch" }, { "queue_full" } },
+	{ "idles_meanwhile", idles_meanwhile, ANY, ANY, { "low_utilisation" },
+	  { "queue_full", "cpu_bottleneck" } },
+	{ "some_late", some_late, ANY, ANY, { "late_start", "anomalous_launch" },
+	  { "starved", "queue_full", "slow_dispatch" } },
+	{ "some_away", some_away, BOUND(OVERHEAD_BOUND), BOUND(OVERHEAD_BOUND), { NULL },
+	  { "late_start", "anomalous_launch", "slow_dispatch" } },
+	{ "depends", depends, ANY, ANY, { "unexplained_dependency" },
+	  { "overhead_bound", "starved", "late_start" } },
 	{ "ratio_1", ratio_1, BOUND(OVERHEAD_BOUND), BOUND(OVERHEAD_BOUND), { "overhead_bound" },
 	  { "queue_full" } },
 	{ "ratio_4", ratio_4, BOUND(OVERHEAD_BOUND), BOUND(OVERHEAD_BOUND), { "overhead_bound" },

@@ -12,7 +12,7 @@
 #define LEAST_CALLS 20	      /* less says nothing */
 #define LEAST_WINDOW 50000000 /* ns; nor does a shorter look */
 #define CLOSE 0.05	      /* two classes this near are both the answer */
-#define UNMATCHED 0.01	      /* of works without a call: idle time is not to be explained */
+#define UNMATCHED 0.01	      /* of works without a call, or the reverse: idle time is not known */
 
 const char *const diag_class_words[CLASSES + 1] = {
 	[CLASS_GPU] = "gpu", [CLASS_COMM] = "comm", [CLASS_COPY] = "copy",
@@ -132,6 +132,9 @@ static const char *in_the_way(const struct facts *f)
 		return "events were lost: what is missing could change the verdict";
 	if (has_gpu(f) && f->unmatched > UNMATCHED)
 		return "more than 1 % of the GPU's work has no call: idle time cannot be explained";
+	if (has_gpu(f) && f->missing > UNMATCHED)
+		return "more than 1 % of the launches have no work on record: what looks idle "
+		       "may not be";
 	return NULL;
 }
 

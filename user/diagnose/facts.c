@@ -199,6 +199,8 @@ static void quality(struct facts *f, uint64_t busiest)
 		if (i != RECORD_LOSS_NAME)
 			f->lost += s->quality.losses[i];
 	f->unmatched = s->join.works ? 1 - (double)s->join.matched / (double)s->join.works : 0;
+	f->missing = s->join.launches ?
+			     (double)s->join.launches_without / (double)s->join.launches : 0;
 	f->probe_share = f->window > 0 ? cost / (double)f->window : 0;
 }
 

@@ -48,6 +48,9 @@ struct facts {
 	struct tally device_copies; /* from device to device, right before a product */
 	int64_t gap_ns[GAP_CLASSES];
 	int64_t longest_gap;
+	struct tally late;	/* kernels over 100 us after their launch, on a free stream */
+	struct tally delayed;	/* gaps over 1.5 ms before work that had been asked for */
+	struct tally anomalous; /* gaps of which launch to start is over a quarter, and unusual */
 	uint32_t heaviest;	/* kernel with most time, UINT32_MAX; ns and launches of it */
 	int64_t heaviest_ns;
 	uint64_t heaviest_count;
@@ -65,7 +68,8 @@ struct facts {
 
 	/* quality */
 	uint64_t lost;
-	double unmatched; /* of launches in the sidecar's windows; 0 without */
+	double missing; /* of launches in the sidecar's windows: no work of theirs is known */
+	double unmatched; /* of works in the sidecar's windows; 0 without */
 	double probe_share; /* of the window that the probes took the busiest thread */
 };
 

@@ -9,6 +9,9 @@
 #include "model/grow.h"
 
 #define UNSTEADY_LEAST 20 /* launches of a kernel and shape whose spread says something */
+#define LATE_NS 100000 /* HTA's threshold of a launch delay */
+#define DELAY_NS 1500000 /* and of a dependency that nothing explains */
+#define USUAL_TIMES 4 /* a launch's way to the GPU that is longer is unusual */
 #define PRODUCT_NS 100000 /* a copy this shortly before a kernel goes with it */
 
 struct scan {
@@ -40,6 +43,16 @@ static bool is_ours(const struct facts *f, const struct work *w)
 	return f->s->streams[w->stream].process == f->process;
 }
 
+static void tally_add(struct tally *t, int64_t ns, uint32_t api)
+{
+	t->count++;
+	t->ns += ns;
+	if (ns < t->longest)
+		return;
+	t->longest = ns;
+	t->api = api;
+}
+
 static void take_call(struct scan *v, const struct work *w, const struct work_times *t)
 {
 	struct facts *f = v->f;
@@ -63,6 +76,8 @@ static void take_call(struct scan *v, const struct work *w, const struct work_ti
 	if (t->queue_delay != NA_TIME)
 		v->delays[v->delays_count++] = t->queue_delay;
 	if (t->flags & WORK_UNCONTENDED) {
+		if (t->queue_time > LATE_NS)
+			tally_add(&f->late, t->queue_time, c->api);
 		v->starts[v->starts_count++] = t->launch_to_start;
 		f->uncontended++;
 	}
@@ -153,6 +168,25 @@ static int kinds(struct facts *f)
 	return 0;
 }
 
+/* Of the gap before it, how long was the work on its way to the GPU? */
+static void take_gap(struct facts *f, const struct gap *g, const struct work *w)
+{
+	const struct call *c = w->call == CALL_NONE ? NULL : &f->s->calls[w->call];
+	int64_t ns = g->end - g->begin, way;
+
+	f->gap_ns[g->class] += ns;
+	if (ns > f->longest_gap)
+		f->longest_gap = ns;
+	if (!c)
+		return;
+	if (g->class == GAP_OTHER && ns > DELAY_NS)
+		tally_add(&f->delayed, ns, c->api);
+	way = g->end - (c->begin > g->begin ? c->begin : g->begin);
+	if ((g->class == GAP_HOST_WAIT || g->class == GAP_SYNC_DRAIN) && way * 4 > ns &&
+	    f->launch_to_start_p50 >= 0 && way > USUAL_TIMES * f->launch_to_start_p50)
+		tally_add(&f->anomalous, way, c->api);
+}
+
 static int gaps(struct facts *f)
 {
 	const struct session *s = f->s;
@@ -171,11 +205,8 @@ static int gaps(struct facts *f)
 			const struct work *w = all[k].after == WORK_NONE ? NULL :
 					       &s->works[all[k].after];
 
-			if (!w || !is_ours(f, w))
-				continue;
-			f->gap_ns[all[k].class] += all[k].end - all[k].begin;
-			if (all[k].end - all[k].begin > f->longest_gap)
-				f->longest_gap = all[k].end - all[k].begin;
+			if (w && is_ours(f, w))
+				take_gap(f, &all[k], w);
 		}
 		free(all);
 	}

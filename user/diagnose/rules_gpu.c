@@ -21,14 +21,51 @@ static bool long_gaps(const struct facts *f, struct diag_finding *out)
 	return true;
 }
 
+/* A thirtieth of the window in which the GPU worked for less than half of the time. */
+static bool is_low(const struct shares *v, int chunk)
+{
+	return v->chunk_ns[chunk] > 0 && v->chunk_busy[chunk] * 2 < v->chunk_ns[chunk];
+}
+
+/* Neighbouring ones are one stretch. */
+static bool low_utilisation(const struct facts *f, struct diag_finding *out)
+{
+	const struct shares *v = f->shares;
+	int64_t each = v->devices ? v->window / v->devices / SHARE_CHUNKS : 0, low = 0;
+	int stretches = 0, longest = 0, at = 0;
+
+	for (int i = 0, n = 0; has_gpu(f) && i < SHARE_CHUNKS; i++) {
+		n = is_low(v, i) ? n + 1 : 0;
+		stretches += n == 1;
+		low += n ? v->chunk_ns[i] : 0;
+		if (n > longest) {
+			longest = n;
+			at = i - n + 1;
+		}
+	}
+	if (!longest)
+		return false;
+	out->severity = longest == SHARE_CHUNKS ? SEVERITY_INFO : SEVERITY_NOTICE;
+	out->share = (double)low / (double)v->window;
+	evidence_number(out, "stretches", stretches);
+	evidence_number(out, "longest_stretch_ns", (double)(each * longest));
+	evidence_number(out, "begins_after_ns", (double)(each * at));
+	evidence_number(out, "gpu_busy_pct", 100 * (1 - idle_share(f)));
+	return true;
+}
+
+#define DELAYS_MATTER 0.01 /* of the window */
 static bool unexplained(const struct facts *f, struct diag_finding *out)
 {
 	double share = share_of(f, CLASS_OTHER);
 
-	if (!has_gpu(f) || share < 0.05)
+	if (!has_gpu(f) ||
+	    (share < 0.05 && (f->delayed.count < 3 || of_window(f, f->delayed.ns) < DELAYS_MATTER)))
 		return false;
 	out->severity = SEVERITY_NOTICE;
 	out->share = share;
+	evidence_number(out, "delays_over_1500_us", (double)f->delayed.count);
+	evidence_number(out, "longest_ns", (double)f->delayed.longest);
 	evidence_number(out, "gap_ns", (double)f->gap_ns[GAP_OTHER]);
 	evidence_number(out, "between_kernels_ns", (double)f->gap_ns[GAP_KERNEL_WAIT]);
 	return true;
@@ -132,6 +169,10 @@ const struct rule rules_gpu[] = {
 	{ { "long_gaps", "The GPU had nothing to do for half a second and longer",
 	    "Look at gpu_trace around the gap: validation, checkpoints, data loading.",
 	    "A pause that the job means to make." }, long_gaps },
+	{ { "low_utilisation", "The GPU worked less than half of the time, for a while or always",
+	    "See what is different then: gpu_trace from there on, data loading, validation, "
+	    "checkpoints; the verdict says what the time went to over all.",
+	    "Neighbours that used the GPU meanwhile." }, low_utilisation },
 	{ { "communication", "Collectives run while nothing else does",
 	    "Overlap them with compute (buckets, gradient as bucket view), and look for a rank "
 	    "that is slower than its peers: others spin in the collective until it comes.",

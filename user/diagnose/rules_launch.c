@@ -106,6 +106,57 @@ static bool graph_again(const struct facts *f, struct diag_finding *out)
 	return true;
 }
 
+/* The CPU prepares all the time, and hardly anything reaches the GPU. */
+static bool cpu_bottleneck(const struct facts *f, struct diag_finding *out)
+{
+	const struct shares *v = f->shares;
+	int64_t all = 0, such = 0;
+
+	for (int i = 0; has_gpu(f) && i < SHARE_CHUNKS; i++) {
+		all += v->chunk_ns[i];
+		if ((double)v->chunk_busy[i] < 0.1 * (double)v->chunk_ns[i] &&
+		    (double)v->chunk_prepares[i] > 0.9 * (double)v->chunk_ns[i])
+			such += v->chunk_ns[i];
+	}
+	if (such * 2 <= all || !all)
+		return false;
+	out->severity = SEVERITY_WARNING;
+	out->share = (double)such / (double)all;
+	evidence_number(out, "gpu_busy_pct", 100 * (1 - idle_share(f)));
+	evidence_number(out, "dispatch_p50_ns", (double)f->launch_p50);
+	return true;
+}
+
+static bool late_start(const struct facts *f, struct diag_finding *out)
+{
+	double share = of_window(f, f->late.ns);
+
+	if (f->late.count < 5 || share < 0.02 || idle_share(f) <= IDLE_MATTERS)
+		return false;
+	out->severity = SEVERITY_NOTICE;
+	out->share = share;
+	evidence_number(out, "kernels", (double)f->late.count);
+	evidence_number(out, "longest_ns", (double)f->late.longest);
+	evidence_number(out, "usual_launch_to_start_ns", (double)f->launch_to_start_p50);
+	evidence_text(out, "function", api_text(f, &f->late));
+	return true;
+}
+
+static bool anomalous_launch(const struct facts *f, struct diag_finding *out)
+{
+	double share = of_window(f, f->anomalous.ns);
+
+	if (f->anomalous.count < 5 || share < 0.02)
+		return false;
+	out->severity = SEVERITY_NOTICE;
+	out->share = share;
+	evidence_number(out, "gaps", (double)f->anomalous.count);
+	evidence_number(out, "longest_ns", (double)f->anomalous.longest);
+	evidence_number(out, "usual_launch_to_start_ns", (double)f->launch_to_start_p50);
+	evidence_text(out, "function", api_text(f, &f->anomalous));
+	return true;
+}
+
 static bool starved(const struct facts *f, struct diag_finding *out)
 {
 	double share = share_of(f, CLASS_STARVED);
@@ -140,6 +191,18 @@ const struct rule rules_launch[] = {
 	    "Fuse them, or launch them as a graph; the GPU waits between them however fast it "
 	    "is.", "Nodes of a graph and launches that a full queue holds up are not counted." },
 	  short_kernels },
+	{ { "cpu_bottleneck", "The CPU prepares all the time while the GPU does next to nothing",
+	    "The launching thread is the bottleneck: profile it as a CPU program (py-spy, perf), "
+	    "and move work off it before anything is tuned on the GPU.",
+	    "A thread that spins between its calls without doing anything." }, cpu_bottleneck },
+	{ { "late_start", "Kernels begin long after their launch though their stream was free",
+	    "The way to the GPU is held up: another process or stream has the engine, the driver "
+	    "is busy (memory, modules), or the GPU wakes up from a low clock.",
+	    "Other streams of this job that keep the GPU busy." }, late_start },
+	{ { "anomalous_launch", "Single launches take unusually long to reach the GPU",
+	    "Much of these gaps is no lack of launches: look in gpu_trace at what the driver and "
+	    "other processes did at these moments.",
+	    "A GPU that is shared, or was idle for so long that it slept." }, anomalous_launch },
 	{ { "slow_dispatch", "Single launches take long",
 	    "Look at what the driver does in them: first use of a kernel, local memory that "
 	    "grows, many arguments, a lock that another thread holds.",

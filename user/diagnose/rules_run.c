@@ -63,11 +63,12 @@ static bool artefact(const struct facts *f, struct diag_finding *out)
 
 static bool lost(const struct facts *f, struct diag_finding *out)
 {
-	if (!f->lost && f->unmatched <= 0.01)
+	if (!f->lost && f->unmatched <= 0.01 && f->missing <= 0.01)
 		return false;
 	out->severity = SEVERITY_WARNING;
 	evidence_number(out, "lost_events", (double)f->lost);
 	evidence_number(out, "unmatched_pct", 100 * f->unmatched);
+	evidence_number(out, "launches_without_work_pct", 100 * f->missing);
 	return true;
 }
 

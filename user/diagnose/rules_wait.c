@@ -4,6 +4,19 @@
 
 #define WAITS_MATTER 0.05 /* of the window */
 
+/* Of the time in which threads waited: how long did the GPU work, and how long did it idle? */
+static void split_waits(const struct facts *f, struct diag_finding *out)
+{
+	const struct shares *v = f->shares;
+	int64_t idle = v->devices ? v->slack / v->devices : 0;
+
+	if (!has_gpu(f))
+		return;
+	evidence_number(out, "gpu_worked_meanwhile_ns",
+			(double)(v->feed[FEED_WAIT] + v->feed[FEED_COPY] - idle));
+	evidence_number(out, "gpu_idled_meanwhile_ns", (double)idle);
+}
+
 static bool drained_by_syncs(const struct facts *f, struct diag_finding *out)
 {
 	double share = share_of(f, CLASS_SYNC);
@@ -15,6 +28,7 @@ static bool drained_by_syncs(const struct facts *f, struct diag_finding *out)
 	evidence_number(out, "waits", (double)(f->syncs.count + f->blocking_copies.count));
 	evidence_number(out, "wait_ns", (double)(f->syncs.ns + f->blocking_copies.ns));
 	evidence_text(out, "longest_in", api_text(f, &f->syncs));
+	split_waits(f, out);
 	return true;
 }
 
@@ -40,6 +54,7 @@ static bool long_wait(const struct facts *f, struct diag_finding *out)
 	evidence_number(out, "waits", (double)f->syncs.count);
 	evidence_number(out, "longest_ns", (double)f->syncs.longest);
 	evidence_text(out, "function", api_text(f, &f->syncs));
+	split_waits(f, out);
 	return true;
 }
 

@@ -6,6 +6,8 @@
 #include "diagnose/diagnose.h"
 #include "diagnose/timeline.h"
 
+#define SHARE_CHUNKS 30 /* of the window: Nsight Systems' "GPU time utilization" */
+
 /* All in ns, of the window: with GPU time, of all devices of the process together. */
 struct shares {
 	enum diag_basis basis;
@@ -14,7 +16,11 @@ struct shares {
 	int64_t feed[FEED_STATES]; /* of the launching threads, in the same time of one device */
 	int64_t busy;	 /* with GPU time: the devices did any work of this process */
 	int64_t drained; /* with GPU time: idle although the CPU prepared, after a drained queue */
+	int64_t slack;	 /* with GPU time: idle while threads waited */
 	uint32_t devices;
+	/* With GPU time, by chunk: time, of all devices; in which they worked; of CPU preparing */
+	int64_t chunk_ns[SHARE_CHUNKS], chunk_busy[SHARE_CHUNKS], chunk_prepares[SHARE_CHUNKS];
+	int64_t chunk_from; /* where the first begins */
 };
 
 /*

@@ -113,6 +113,7 @@ static void not_asked(struct device *d, int64_t from, int64_t to, bool drained)
 	out[CLASS_OTHER] += ns[FEED_BLOCKED];
 	out[CLASS_COMM] += ns[FEED_COMM];
 	out[CLASS_SYNC] += ns[FEED_WAIT] + ns[FEED_COPY];
+	d->out->slack += ns[FEED_WAIT] + ns[FEED_COPY];
 	out[CLASS_STARVED] += ns[FEED_AWAY];
 	if (drained)
 		d->out->drained += ns[FEED_DISPATCH];
@@ -161,6 +162,27 @@ static void window(struct device *d, int64_t from, int64_t to)
 	d->out->busy += spans_within(&d->any, from, to);
 }
 
+/* [from, to) is where the process was covered. */
+static void chunks(struct device *d, int64_t first, int64_t last, int64_t from, int64_t to)
+{
+	struct shares *out = d->out;
+	int64_t each = (last - first) / SHARE_CHUNKS + 1;
+
+	out->chunk_from = first;
+	for (int i = 0; i < SHARE_CHUNKS; i++) {
+		int64_t begin = clamp(first + each * i, from, to);
+		int64_t end = clamp(first + each * (i + 1), from, to);
+		int64_t ns[FEED_STATES] = { 0 };
+
+		if (end <= begin)
+			continue;
+		timeline_sum(d->feed, begin, end, ns);
+		out->chunk_ns[i] += end - begin;
+		out->chunk_busy[i] += spans_within(&d->any, begin, end);
+		out->chunk_prepares[i] += ns[FEED_DISPATCH] + ns[FEED_COLD];
+	}
+}
+
 /*
  * A wait that drains the queue exposes the CPU's preparing, which could have gone on while
  * the GPU worked. Without waits the window would take as long as the longer of what the
@@ -181,11 +203,19 @@ static void blame_waits(struct shares *v)
 static int one_device(struct device *d)
 {
 	const struct session *s = d->s;
+	int64_t first = INT64_MAX, last = 0;
 	int err = device_new(d);
 
+	for (size_t i = 0; !err && i < s->covers_count; i++) {
+		if (s->covers[i].process != d->process)
+			continue;
+		window(d, s->covers[i].begin, s->covers[i].end);
+		first = s->covers[i].begin < first ? s->covers[i].begin : first;
+		last = s->covers[i].end > last ? s->covers[i].end : last;
+	}
 	for (size_t i = 0; !err && i < s->covers_count; i++)
 		if (s->covers[i].process == d->process)
-			window(d, s->covers[i].begin, s->covers[i].end);
+			chunks(d, first, last, s->covers[i].begin, s->covers[i].end);
 	device_free(d);
 	return err;
 }
