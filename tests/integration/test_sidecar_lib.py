@@ -201,15 +201,15 @@ def test_what_was_switched_on_is_switched_off(target):
     loader = t.started(flags=wire.OVERHEAD)
     assert t.tell("other", "type") == 1
     assert loader.stop().type == wire.ENDED
-    on, functions = set(), set()
+    on, left_out = set(), set()
     for function, argument, result in t.calls():
         if function == "cuptiActivityEnable" and result == 0:
             on.add(argument)
         if function == "cuptiActivityDisable":
             on.discard(argument)
         if function == "cuptiActivityEnableDriverApi":
-            functions ^= {argument}
-    assert on == functions == set()
+            left_out ^= {argument}
+    assert on == left_out == set()
     names = [c[0] for c in t.calls()]
     assert names.count("cuptiSubscribe") == names.count("cuptiUnsubscribe") == 1
     assert names.index("cuptiUnsubscribe") < names.index("cuptiActivityEnable")

@@ -198,7 +198,8 @@ def test_errors_by_function(run, tmp_path):
     lines = [line.split() for line in log.read_text().splitlines()]
     assert {int(line[0]) for line in lines} == {done.truth.pid}
     assert [line[2:] for line in lines if line[2] == "cuptiActivityEnable"] == [
-        ["cuptiActivityEnable", "10", "0"], ["cuptiActivityEnable", "1", "35"]]
+        ["cuptiActivityEnable", "10", "0"], ["cuptiActivityEnable", "1", "35"],
+        ["cuptiActivityEnable", "4", "0"]]
     assert ["cuptiSubscribe", "0", "0"] in [line[2:] for line in lines]
 
 

@@ -69,7 +69,7 @@ static void forget_in_child(void)
 	cupti.worker = false;
 	set_pair(NULL, NULL);
 	memset((void *)cupti.on, 0, sizeof(cupti.on));
-	memset((void *)cupti.api, 0, sizeof(cupti.api));
+	memset((void *)cupti.left_out, 0, sizeof(cupti.left_out));
 	forget_subscriber();
 	atomic_store(&cupti.enabled, 0);
 	cupti.pending = (struct cupti_list){ 0 };
@@ -120,22 +120,17 @@ static int enable_kind(uint32_t kind, bool on, const void *caller)
 	pthread_mutex_lock(&cupti.lock);
 	cupti_guard_enable(kind, on, caller);
 	err = listen_to(&cupti.on[kind], on);
-	for (uint32_t i = 1; !err && kind == CUPTI_DRIVER && i < CUPTI_CBIDS; i++)
-		err = listen_to(&cupti.api[i], on);
 	pthread_mutex_unlock(&cupti.lock);
 	return err;
 }
 
+/* A setting beside the kind, without which nothing is recorded, and which it outlasts. */
 static int enable_function(uint32_t cbid, bool on)
 {
-	int err;
-
 	if (!cbid || cbid >= CUPTI_CBIDS)
 		return CUPTI_INVALID_PARAMETER;
-	pthread_mutex_lock(&cupti.lock);
-	err = listen_to(&cupti.api[cbid], on);
-	pthread_mutex_unlock(&cupti.lock);
-	return err;
+	atomic_store(&cupti.left_out[cbid], !on);
+	return CUPTI_OK;
 }
 
 static int register_callbacks(cupti_request_fn request, cupti_complete_fn complete,
@@ -236,7 +231,7 @@ static int finalize(const void *caller)
 	cupti.clock_broken = false;
 	cupti.period_ms = 0;
 	memset((void *)cupti.on, 0, sizeof(cupti.on));
-	memset((void *)cupti.api, 0, sizeof(cupti.api));
+	memset((void *)cupti.left_out, 0, sizeof(cupti.left_out));
 	atomic_store(&cupti.enabled, 0);
 	pthread_mutex_unlock(&cupti.lock);
 	cupti_forget();

@@ -89,7 +89,7 @@ struct cupti {
 	unsigned timestamp_set;
 	bool clock_broken;
 	int64_t mono0, real0;
-	atomic_bool on[CUPTI_KINDS], api[CUPTI_CBIDS];
+	atomic_bool on[CUPTI_KINDS], left_out[CUPTI_CBIDS];
 	atomic_uint enabled; /* kinds and functions; 0: no session */
 	unsigned sessions;
 	int thread_type;

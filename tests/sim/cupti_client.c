@@ -221,14 +221,17 @@ static void switch_calls(bool on)
 		uint32_t id;
 	} ids[] = { SIM_CBIDS(ROW) };
 
-	if (client.all || !cupti.cuptiActivityEnableDriverApi) {
-		(on ? cupti.cuptiActivityEnable : cupti.cuptiActivityDisable)(CUPTI_DRIVER);
+	(on ? cupti.cuptiActivityEnable : cupti.cuptiActivityDisable)(CUPTI_DRIVER);
+	if (client.all || !cupti.cuptiActivityEnableDriverApi)
 		return;
-	}
-	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
+	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
+		bool launches_it = false;
+
 		for (size_t n = 0; n < sizeof(launches) / sizeof(*launches); n++)
-			if (!strcmp(ids[i].name, launches[n]))
-				cupti.cuptiActivityEnableDriverApi(ids[i].id, on);
+			launches_it = launches_it || !strcmp(ids[i].name, launches[n]);
+		if (!launches_it)
+			cupti.cuptiActivityEnableDriverApi(ids[i].id, !on);
+	}
 }
 
 static void report(const char *what, int result)

@@ -40,7 +40,8 @@ static void enter(struct sim_call *c)
 		c->correlation = atomic_fetch_add(&cupti.correlation, 1);
 	while (!c->correlation);
 	call_back(c, CUPTI_API_ENTER, &none);
-	if (atomic_load_explicit(&cupti.api[c->cbid], memory_order_relaxed))
+	if (atomic_load_explicit(&cupti.on[CUPTI_DRIVER], memory_order_relaxed) &&
+	    !atomic_load_explicit(&cupti.left_out[c->cbid], memory_order_relaxed))
 		c->begin = (int64_t)cupti_clock_now();
 }
 

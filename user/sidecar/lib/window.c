@@ -162,20 +162,29 @@ static int enable_kind(struct session *s, uint32_t kind)
 	return result;
 }
 
-/* Some of the functions may be unknown to this version; the commonest may not. */
-static int enable_functions(struct session *s)
+/*
+ * Of the driver's calls those that cause no work are left out. Which calls are recorded is a
+ * setting beside the kind: alone it records nothing, and it outlasts the kind's being off
+ * (seen with 13.0). So what is changed here is changed back.
+ */
+static int functions_switch(const struct session *s, uint8_t on)
 {
-	uint32_t cbid;
 	int result = 0;
 
-	s->window.functions = true;
-	for (size_t i = 0; (cbid = layout_launch(s->cupti.version, i)); i++) {
-		int one = s->cupti.enable_driver_api(cbid, 1);
-
-		if (cbid == LAYOUT_CU_LAUNCH_KERNEL)
-			result = one;
-	}
+	for (uint32_t cbid = 1; cbid < LAYOUT_CALLS && (cbid == 1 || !result || on); cbid++)
+		if (!layout_launches(cbid))
+			result = s->cupti.enable_driver_api(cbid, on);
 	return result;
+}
+
+static int enable_calls(struct session *s)
+{
+	int result = enable_kind(s, CUPTI_DRIVER);
+
+	if (result || (s->window.flags & WIRE_ALL_API) || !s->cupti.enable_driver_api)
+		return result;
+	s->window.functions = true;
+	return functions_switch(s, 0);
 }
 
 static bool switch_on(struct session *s, struct wire_message *answer)
@@ -184,10 +193,7 @@ static bool switch_on(struct session *s, struct wire_message *answer)
 
 	if (s->window.flags & WIRE_OVERHEAD)
 		(void)enable_kind(s, CUPTI_OVERHEAD);
-	if ((s->window.flags & WIRE_ALL_API) || !s->cupti.enable_driver_api)
-		result = enable_kind(s, CUPTI_DRIVER);
-	else
-		result = enable_functions(s);
+	result = enable_calls(s);
 	if (failed(s, answer, "recording of calls cannot be enabled", result))
 		return false;
 	for (size_t i = 0; i < sizeof(work_kinds) / sizeof(*work_kinds); i++) {
@@ -199,13 +205,19 @@ static bool switch_on(struct session *s, struct wire_message *answer)
 	return true;
 }
 
-static void functions_off(struct session *s)
+static void functions_back(struct session *s)
 {
-	uint32_t cbid;
-
-	for (size_t i = 0; s->window.functions && (cbid = layout_launch(s->cupti.version, i)); i++)
-		(void)s->cupti.enable_driver_api(cbid, 0);
+	if (s->window.functions)
+		(void)functions_switch(s, 1);
 	s->window.functions = false;
+}
+
+static void calls_off(struct session *s)
+{
+	if (s->window.kinds & (1ull << CUPTI_DRIVER))
+		(void)s->cupti.disable(CUPTI_DRIVER);
+	s->window.kinds &= ~(1ull << CUPTI_DRIVER);
+	functions_back(s);
 }
 
 static void threads_back(struct session *s)
@@ -217,11 +229,11 @@ static void threads_back(struct session *s)
 
 void window_off(struct session *s)
 {
+	calls_off(s);
 	for (uint32_t kind = 0; kind < 64; kind++)
 		if (s->window.kinds & (1ull << kind))
 			(void)s->cupti.disable(kind);
 	s->window.kinds = 0;
-	functions_off(s);
 	threads_back(s);
 	s->window.on = false;
 }
@@ -327,7 +339,7 @@ void window_end(struct session *s, struct wire_message *answer)
 /*
  * Kinds of records are one switch for all clients: who switches one off that another has
  * just switched on takes its records away. So these stay on for whoever took over, and go
- * off with it; the single functions, which no other profiler known switches, go off now.
+ * off with it; not so calls, which not everybody records, and which would then stay on.
  * CUPTI goes on to fill the buffers that it has from us, and hands them to whoever took
  * over, who cannot know them: flushed, it asks for theirs from now on.
  */
@@ -335,8 +347,9 @@ bool window_withdraw(struct session *s, const char *why, struct wire_message *an
 {
 	bool taken = window_taken(s);
 	unsigned buffers = 0;
+	char lost[96] = "";
 
-	functions_off(s);
+	calls_off(s);
 	threads_back(s);
 	if (taken) {
 		(void)s->cupti.flush_all(0);
@@ -345,10 +358,13 @@ bool window_withdraw(struct session *s, const char *why, struct wire_message *an
 	}
 	s->window.on = false;
 	s->window.withdrew = true;
+	if (buffers)
+		(void)snprintf(lost, sizeof(lost),
+			       "; up to %u buffers of %u KiB with records of both were lost to both",
+			       buffers, POOL_BYTES / 1024);
 	answer_with(answer, WIRE_WITHDREW,
-		    "another profiler has begun to use CUPTI in this process%s%s; up to %u buffers "
-		    "of %u KiB with records of both were lost to both",
-		    why[0] ? ": " : "", why, buffers, POOL_BYTES / 1024);
+		    "another profiler has begun to use CUPTI in this process%s%s%s",
+		    why[0] ? ": " : "", why, lost);
 	answer->dropped = s->dropped;
 	return !taken;
 }
