@@ -319,7 +319,7 @@ int scheduled_step(struct tracer *t)
 	if (!err && s->learn.on)
 		err = learning_step(t);
 	/* time runs from the first moment at which something could be recorded */
-	if (!err && !s->begun && !s->learn.on && (t->cuda_seen || t->options.command))
+	if (!err && !s->begun && !s->learn.on && !s->failed && (t->cuda_seen || t->options.command))
 		err = phases_begin(t, false);
 	return err || !s->begun ? err : phases_tick(t);
 }
@@ -339,6 +339,13 @@ int64_t scheduled_pause(const struct tracer *t)
 static bool in_window(const struct scheduled *s, int64_t begin, int64_t ts)
 {
 	return ts >= begin && (begin > s->window_end || ts <= s->window_end);
+}
+
+bool scheduled_covers(const struct tracer *t, int64_t ts)
+{
+	const struct scheduled *s = t->scheduled;
+
+	return !s || (s->opened && in_window(s, s->window_begin, ts));
 }
 
 int scheduled_events(struct tracer *t, const struct event *events, size_t count)

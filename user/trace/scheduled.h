@@ -63,4 +63,8 @@ struct schedule_stats {
  */
 bool schedule_marker_ok(const char *marker, char *why, size_t size);
 
+struct tracer;
+/* Is this time (ns) of a window, as far as windows go by now? True without a schedule. */
+bool scheduled_covers(const struct tracer *t, int64_t ts);
+
 #endif

@@ -82,8 +82,7 @@ int phases_begin(struct tracer *t, bool steps)
 		/* the next step that begins; the one that goes on now is not whole any more */
 		at = fired > s->learnt.base ? place_of(s, fired - 1) + 1 : 0;
 	}
-	if (!done)
-		s->origin = at;
+	s->origin = at;
 	schedule_begin(&s->s, steps ? &s->options.steps : &s->options.time, at);
 	s->s.windows = done;
 	if (s->s.phase == SCHEDULE_WARMUP)
