@@ -57,10 +57,10 @@ static size_t needed(enum rights_need need, const struct rights *r, cap_value_t 
 	}
 	if (r->command)
 		out[n++] = CAP_KILL;
-	if (need == RIGHTS_ATTACH) {
-		out[n++] = CAP_CHOWN;	 /* the recording, to the invoking user */
+	if (need == RIGHTS_ATTACH || r->files)
+		out[n++] = CAP_CHOWN; /* the recording, to the invoking user */
+	if (need == RIGHTS_ATTACH)
 		out[n++] = CAP_IPC_LOCK; /* buffers of perf events beyond the limit */
-	}
 	if (need == RIGHTS_ATTACH || r->perf_uprobes)
 		out[n++] = CAP_SYS_ADMIN;
 	return n;

@@ -23,6 +23,7 @@ enum rights_need {
 };
 struct rights {
 	bool perf_uprobes; /* attached as perf events: some kernels ask CAP_SYS_ADMIN for these */
+	bool files;	   /* more of them are made while recording */
 	bool command;	   /* signals are handed on to one that is another user's */
 };
 

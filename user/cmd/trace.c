@@ -42,6 +42,7 @@ struct run {
 	char *command_line;
 	struct gpu_time_setup gpu;
 	struct schedule_options schedule;
+	struct recorder_options recorder;
 	int signals; /* signalfd */
 	bool interrupted, written;
 	const char *trace_file; /* to be exported beside the recording, or NULL */
@@ -131,6 +132,7 @@ static int tracer_make(struct run *r)
 		.command_line = r->command_line,
 		.gpu_time = r->options.gpu.asked ? &r->gpu.options : NULL,
 		.schedule = schedule_asked(&r->options.schedule) ? &r->schedule : NULL,
+		.recorder = r->options.keep.keep ? &r->recorder : NULL,
 		.tell = on_tell,
 		.tell_ctx = &r->status,
 	};
@@ -150,6 +152,8 @@ static int signals_take(struct run *r)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
+	if (r->options.keep.keep)
+		sigaddset(&set, SIGUSR1);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write(2) */
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
@@ -165,6 +169,10 @@ static void signals_read(struct run *r)
 	while (read(r->signals, &s, sizeof(s)) == sizeof(s)) {
 		if (s.ssi_signo == SIGCHLD)
 			continue;
+		if (s.ssi_signo == SIGUSR1) {
+			tracer_write_now(r->tracer);
+			continue;
+		}
 		/*
 		 * A terminal sends ^C to the command as well: it decides when to
 		 * end. Others sent us the signal alone: hand it on.
@@ -182,7 +190,7 @@ static bool done(struct run *r, const struct tracer_stats *stats, int64_t now, i
 		return true;
 	if (until && now >= until)
 		return true;
-	if (stats->schedule.phase == SCHEDULE_DONE)
+	if (stats->schedule.phase == SCHEDULE_DONE || stats->recorder.over)
 		return true;
 	if (r->command && child_ended(&r->child) && !stats->targets_alive)
 		return true;
@@ -230,6 +238,9 @@ static int record(struct run *r)
 		}
 		schedule_words(&stats.schedule, r->options.schedule.repeat, r->status.words,
 			       sizeof(r->status.words));
+		if (stats.recorder.asked)
+			keep_words(&r->recorder, &stats.recorder, r->status.words,
+				   sizeof(r->status.words));
 		status_line_show(&r->status, &stats, now, until);
 		if (done(r, &stats, now, until))
 			return 0;
@@ -241,6 +252,7 @@ static int rights_drop(const struct run *r, enum rights_need need)
 	struct rights rights = {
 		.perf_uprobes = r->tracer && probes_rung(tracer_probes(r->tracer)) == RUNG_SINGLE,
 		.command = r->command != NULL,
+		.files = r->options.keep.keep != 0,
 	};
 
 	return rights_keep(need, &rights);
@@ -250,13 +262,15 @@ static int start(struct run *r)
 {
 	const char *path = r->options.output;
 	char why[512] = "";
-	int fd, err;
+	int fd = -1, err;
 
-	if (output_open(&r->output, path, &r->invoker, why, sizeof(why)))
-		return fail(r, why);
-	fd = output_fd(r->output);
-	if (fd < 0)
-		return fail(r, strerror(-fd));
+	if (!r->options.keep.keep) { /* a recorder opens its files itself */
+		if (output_open(&r->output, path, &r->invoker, why, sizeof(why)))
+			return fail(r, why);
+		fd = output_fd(r->output);
+		if (fd < 0)
+			return fail(r, strerror(-fd));
+	}
 	if (tracer_start(r->tracer, fd, why, sizeof(why)))
 		return fail(r, why);
 	if (rights_drop(r, RIGHTS_RECORD))
@@ -273,7 +287,7 @@ static int start(struct run *r)
 /* The file could not be written on: what fit is kept, if there is any call in it. */
 static int finish_early(struct run *r, const struct tracer_stats *stats, int why)
 {
-	r->written = stats->events_written && !output_commit(r->output);
+	r->written = r->output && stats->events_written && !output_commit(r->output);
 	if (r->written)
 		err_report("the recording ended early: %s; %s holds the first %" PRIu64 " events",
 			   strerror(-why), r->options.output, stats->events_written);
@@ -306,6 +320,9 @@ static int finish(struct run *r, int err)
 			   "the recording ended before the first window began; ");
 		return r->command && !stats.schedule.failed ? EXIT_OK : fail_status(r);
 	}
+	if (stats.recorder.asked)
+		return keep_finish(&r->recorder, &stats) || (r->command && !stats.recorder.failed) ?
+			       EXIT_OK : fail_status(r);
 	err = output_commit(r->output);
 	if (err) {
 		err_report("cannot rename the recording to %s: %s; it is %s.part",
@@ -386,13 +403,21 @@ static int run_trace(const struct command *self, int argc, char **argv)
 		r.trace_file = r.options.output;
 		r.options.output = recording;
 	}
+	r.recorder.path = r.options.output;
+	r.recorder.who = &r.invoker;
+	r.recorder.quiet = r.options.quiet;
 	r.command = first < argc ? argv + first : NULL;
 	r.command_line = join(argc, argv);
 	status_line_init(&r.status, r.options.quiet);
-	if (selection_parse(&r.selection, r.options.api ? r.options.api : "driver", why,
+	if (recording && keep_asked(&r.options.keep))
+		status = usage("with --keep, -o wants a .gbpf file; gbpf export makes others of it");
+	else if (selection_parse(&r.selection, r.options.api ? r.options.api : "driver", why,
 			    sizeof(why)))
 		status = usage(why);
 	else if (schedule_prepare(&r.options.schedule, &r.schedule, why, sizeof(why)))
+		status = usage(why);
+	else if (keep_prepare(&r.options.keep, &r.selection, r.options.entry_only, &r.recorder, why,
+			      sizeof(why)))
 		status = usage(why);
 	else if (invoker_get(&r.invoker))
 		status = fail(&r, "SUDO_UID and SUDO_GID are not numbers; unset them or use sudo");
@@ -402,6 +427,7 @@ static int run_trace(const struct command *self, int argc, char **argv)
 	output_free(r.output);
 	child_free(&r.child);
 	gpu_time_release(&r.gpu);
+	keep_release(&r.recorder);
 	if (r.signals >= 0)
 		close(r.signals);
 	status = trace_file(&r, status);

@@ -19,7 +19,8 @@ const struct opt trace_opts[] = {
 	{.name = "duration", .letter = 'd', .type = OPT_DURATION, .arg = "SECONDS",
 	 FIELD(duration),
 	 .help = "Stop after this time; 0 has no end. The default is 10 seconds when attaching, "
-		 "the command's own end with -- CMD, and the last window of a schedule."},
+		 "the command's own end with -- CMD, the last window of a schedule, and no end "
+		 "with --keep."},
 	{.name = "output", .letter = 'o', .type = OPT_STRING, .arg = "FILE", FIELD(output),
 	 .help = "Write the recording here (default trace.gbpf). The one before is kept as "
 		 "FILE.old. A name such as run.pftrace, run.json.gz, run.sqlite or run.csv asks "
@@ -80,6 +81,28 @@ const struct opt trace_opts[] = {
 		 "launch of a kernel (kernel:REGEX). The default is PyTorch's "
 		 "torch::autograd::Engine::execute, once a backward pass, or else the launch of "
 		 "a graph. One that is called several times a step makes no more steps."},
+	{.name = "keep", .type = OPT_DURATION, .arg = "SECONDS", FIELD(keep.keep),
+	 .help = "Be a flight recorder: keep only the last SECONDS, in memory, for as long as "
+		 "it takes. They are written to FILE when the recording ends, or with --trigger "
+		 "when one fires; and when gbpf gets SIGUSR1, to FILE.1.gbpf, FILE.2.gbpf and so "
+		 "on (run.1.gbpf for -o run.gbpf). See docs/flight-recorder.md."},
+	{.name = "trigger", .type = OPT_LIST, .arg = "CONDITION", FIELD(keep.triggers),
+	 .help = "With --keep: write a numbered file whenever this holds, such as "
+		 "'p99(cuStreamSynchronize) > 5ms' or 'count(launch) < 1 over 5s'. In front "
+		 "stands p50, p90, p99, max, avg, count, rate, errors or bytes; in parentheses a "
+		 "function, or a kind such as sync, launch, copy; what is compared is of the "
+		 "last 10 seconds (over TIME), and of a minimum of calls (min CALLS). May be "
+		 "given several times: any of them is enough."},
+	{.name = "trigger-after", .type = OPT_DURATION, .arg = "SECONDS", FIELD(keep.after),
+	 .help = "Write what comes so long after a trigger, too (default 1 second)."},
+	{.name = "trigger-max", .type = OPT_UINT, .arg = "N", FIELD(keep.most),
+	 .help = "End after N files by triggers (default 10). Between two of them is at least the "
+		 "time that --keep says."},
+	{.name = "keep-size", .type = OPT_UINT, .arg = "MIB", FIELD(keep.mib),
+	 .help = "Memory for what is kept (default 256). Where that holds less than --keep asks "
+		 "for, there is less, and gbpf says so."},
+	{.name = "keep-last", .type = OPT_FLAG, FIELD(keep.last),
+	 .help = "With --trigger: write what is kept to FILE when the recording ends, as well."},
 	{.name = "rung", .type = OPT_CHOICE, .arg = "RUNG", .choices = rungs, FIELD(rung),
 	 .hidden = true, .help = "Attach in this way only."},
 	{0},
@@ -90,6 +113,8 @@ const struct opt_example trace_examples[] = {
 	{"sudo gbpf trace -a -d 60 -o node.gbpf", "every CUDA process for a minute"},
 	{"sudo gbpf trace -p 4242 --wait 100 --warmup 2 --active 5 --repeat 3",
 	 "three times five steps of a training job"},
+	{"sudo gbpf trace -a --keep 30s --trigger 'p99(cuStreamSynchronize) > 5ms'",
+	 "wait for hours, keep the half minute before it goes wrong"},
 	{"sudo gbpf trace --api runtime -- python train.py", "a command from its first call on"},
 	{0},
 };
@@ -101,6 +126,7 @@ void trace_options_init(struct trace_options *o)
 		.output = "trace.gbpf",
 		.gpu = {.window = GPU_TIME_WINDOW},
 		.schedule = {.repeat = 1},
+		.keep = {.mib = KEEP_MIB, .most = KEEP_FILES, .after = KEEP_AFTER},
 	};
 }
 
@@ -115,6 +141,12 @@ const char *trace_options_check(const struct trace_options *o, bool command)
 	if (schedule_asked(&o->schedule) && o->gpu.asked)
 		return "--gpu-time records one stretch of time, and no windows of a schedule: "
 		       "leave out one of them";
+	if (keep_asked(&o->keep) && schedule_asked(&o->schedule))
+		return "--keep records all the time, and --wait, --active and their like only in "
+		       "windows: leave out one of them";
+	if (keep_asked(&o->keep) && o->gpu.asked)
+		return "--gpu-time records a minute or so, and --keep waits for hours: leave out "
+		       "one of them";
 	return NULL;
 }
 
@@ -122,5 +154,7 @@ int64_t trace_options_duration(const struct trace_options *o, bool command)
 {
 	if (o->duration >= 0)
 		return o->duration;
-	return command || schedule_asked(&o->schedule) ? 0 : 10 * SECOND;
+	if (command || schedule_asked(&o->schedule) || o->keep.keep)
+		return 0;
+	return 10 * SECOND;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "cmd/gpu_time.h"
+#include "cmd/trace_keep.h"
 #include "cmd/trace_schedule.h"
 #include "util/opt.h"
 
@@ -20,6 +21,7 @@ struct trace_options {
 	bool entry_only;
 	struct gpu_time_wish gpu;
 	struct schedule_wish schedule;
+	struct keep_wish keep;
 };
 
 extern const struct opt trace_opts[];

@@ -9,7 +9,6 @@
 #include "bpf/gbpf.h"
 
 #define BATCH 1024
-#define ROUND_RECORDS 1000000
 #define PAUSE_MIN_NS 2000000LL
 #define PAUSE_MAX_NS 100000000LL
 #define BURST_BYTES_PER_NS 0.06 /* one CPU flat out writes about 60 MB/s of records */
@@ -66,7 +65,7 @@ static int on_record(void *ctx, void *data, size_t size)
 	r->error = record_take(r, data, size);
 	if (r->error)
 		return -ECANCELED;
-	return ++r->round < ROUND_RECORDS ? 0 : -EAGAIN;
+	return ++r->round < RINGS_ROUND_MOST ? 0 : -EAGAIN;
 }
 
 int rings_new(struct rings **out, struct probes *p, const struct collect_sink *sink)

@@ -29,12 +29,14 @@ struct collect_stats {
 
 struct rings;
 
+#define RINGS_ROUND_MOST 1000000 /* records in a round: no ring may be left for long */
+
 int rings_new(struct rings **out, struct probes *p, const struct collect_sink *sink);
 void rings_free(struct rings *r); /* NULL is accepted */
 
 /*
- * One round over all rings, at most a million records. Returns how many
- * records, or what a sink returned, or -errno.
+ * One round over all rings. Returns how many records, or what a sink returned, or -errno.
+ * Fewer than RINGS_ROUND_MOST: what had been written when it began was taken.
  */
 int rings_consume(struct rings *r);
 

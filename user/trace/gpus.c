@@ -59,7 +59,7 @@ static int identify(struct tracer *t, const struct gpu_sample *s, uint32_t *id)
 		.pci = s->pci,
 		.mig_parent = s->mig_parent,
 	};
-	return writer_add(t->writer, &r);
+	return tracer_add(t, &r);
 }
 
 static uint32_t milli(double pct)
@@ -107,7 +107,7 @@ static int sample_write(struct tracer *t, uint32_t id, const struct gpu_sample *
 		.processes = s->processes_count,
 		.pids = pids_text(s, pids, sizeof(pids)),
 	};
-	return writer_add(t->writer, &r);
+	return tracer_add(t, &r);
 }
 
 static int trouble_write(struct tracer *t)
@@ -118,7 +118,7 @@ static int trouble_write(struct tracer *t)
 	if (!g->samples.trouble[0] || !strcmp(g->trouble, g->samples.trouble))
 		return 0;
 	memcpy(g->trouble, g->samples.trouble, sizeof(g->trouble));
-	return writer_add(t->writer, &r);
+	return tracer_add(t, &r);
 }
 
 int gpus_tick(struct tracer *t)
@@ -128,6 +128,8 @@ int gpus_tick(struct tracer *t)
 	uint32_t id;
 
 	for (size_t i = 0; got == 1 && !err && i < g->samples.count; i++) {
+		if (!scheduled_covers(t, g->samples.items[i].time_ns))
+			continue;
 		err = identify(t, &g->samples.items[i], &id);
 		if (err == -ENOSPC)
 			err = 0;

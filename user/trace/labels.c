@@ -12,7 +12,7 @@ static int label(struct tracer *t, uint32_t pid, int64_t ts, const char *key, co
 {
 	struct record r = {.kind = RECORD_LABEL, .label = {ts, pid, key, value}};
 
-	return value[0] ? writer_add(t->writer, &r) : 0;
+	return value[0] ? tracer_add(t, &r) : 0;
 }
 
 int labels_write(struct tracer *t, uint32_t pid, int64_t ts)
@@ -44,5 +44,5 @@ int clock_sync_write(struct tracer *t)
 		return 0;
 	snprintf(text, sizeof(text), "%" PRId64, (int64_t)tx.maxerror * 1000);
 	r.info.value = text;
-	return writer_add(t->writer, &r);
+	return tracer_add(t, &r);
 }

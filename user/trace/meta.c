@@ -14,7 +14,7 @@ static int info(struct tracer *t, const char *key, const char *value)
 {
 	struct record r = {.kind = RECORD_INFO, .info = {.key = key, .value = value}};
 
-	return writer_add(t->writer, &r);
+	return tracer_add(t, &r);
 }
 
 static int info_number(struct tracer *t, const char *key, int64_t value)
@@ -54,7 +54,7 @@ static int clock_write(struct tracer *t)
 			.error = (after - before + 1) / 2,
 		};
 	}
-	return writer_add(t->writer, &r);
+	return tracer_add(t, &r);
 }
 
 static int loss_write(struct tracer *t, uint32_t cause, uint64_t now, uint64_t *before)
@@ -65,7 +65,7 @@ static int loss_write(struct tracer *t, uint32_t cause, uint64_t now, uint64_t *
 		return 0;
 	r.loss = (struct record_loss){tracer_now(), cause, now - *before};
 	*before = now;
-	return writer_add(t->writer, &r);
+	return tracer_add(t, &r);
 }
 
 static int losses_write(struct tracer *t)
@@ -155,7 +155,7 @@ int meta_begin(struct tracer *t)
 		err = info(t, "rung", rung_name(probes_rung(t->probes)));
 	if (!err)
 		err = info(t, "returns", probes_returns(t->probes) ? "yes" : "no");
-	if (!err)
+	if (!err && t->writer) /* of a recorder, each file gets it when it is written */
 		err = meta_catalogue(t->writer);
 	return err ? err : clock_write(t);
 }
@@ -180,13 +180,22 @@ static int site_write(struct tracer *t, const struct image *image, const struct 
 	};
 	if (site->state == SITE_HOOKED && !probes_returns(t->probes))
 		r.site.state = RECORD_SITE_ENTRY_ONLY;
-	return writer_add(t->writer, &r);
+	return tracer_add(t, &r);
+}
+
+/* When calls of it began that nobody saw, ns; 0: no such time is part of what is written. */
+static int64_t image_mapped(const struct tracer *t, const struct image *image)
+{
+	if (image->held && !t->held.timeouts)
+		return image->covered; /* no gap: nobody could call it */
+	if (image->mapped && image->mapped < t->part)
+		return image->covered > t->part ? t->part : 0;
+	return image->mapped;
 }
 
 static int image_write(struct tracer *t, const struct image *image)
 {
 	struct record r = {.kind = RECORD_IMAGE};
-	bool held = image->held && !t->held.timeouts;
 	size_t i;
 	int err;
 
@@ -195,13 +204,13 @@ static int image_write(struct tracer *t, const struct image *image)
 		.kind = image->kind,
 		.dev = image->dev,
 		.ino = image->ino,
-		.mapped = held ? image->covered : image->mapped, /* no gap: nobody could call it */
+		.mapped = image_mapped(t, image),
 		.covered = image->covered,
 		.path = image->path,
 		.build_id = image->build_id,
 		.version = image->version,
 	};
-	err = writer_add(t->writer, &r);
+	err = tracer_add(t, &r);
 	for (i = 0; !err && !image->same_as && i < image->sites_count; i++)
 		err = site_write(t, image, &image->sites[i]);
 	return err;
@@ -242,22 +251,49 @@ static int held_write(struct tracer *t)
 	return err;
 }
 
-int meta_end(struct tracer *t)
+/* What is known in the end, or by now. */
+static int about_write(struct tracer *t)
 {
-	struct record r = {.kind = RECORD_WINDOW, .window = {t->begin, t->end}};
-	int err = meta_tick(t);
+	int err = info_number(t, "probe_begin_ns", t->cost.begin_ns);
 
-	if (!err)
-		err = info_number(t, "probe_begin_ns", t->cost.begin_ns);
 	if (!err)
 		err = info_number(t, "probe_pair_ns", t->cost.pair_ns);
 	if (!err)
 		err = info_number(t, "probe_launch_ns", t->cost.launch_ns);
 	if (!err)
 		err = held_write(t);
+	return err ? err : images_write(t);
+}
+
+int meta_end(struct tracer *t)
+{
+	struct record r = {.kind = RECORD_WINDOW, .window = {t->begin, t->end}};
+	int err = meta_tick(t);
+
 	if (!err)
-		err = images_write(t);
+		err = about_write(t);
 	if (!err)
 		err = scheduled_meta(t);
-	return err || t->scheduled ? err : writer_add(t->writer, &r); /* it wrote its own */
+	return err || t->scheduled ? err : tracer_add(t, &r); /* it wrote its own */
+}
+
+int meta_part(struct tracer *t, struct writer *w, int64_t begin, int64_t end)
+{
+	struct record r = {.kind = RECORD_WINDOW, .window = {begin, end}};
+	int err;
+
+	if (t->hold)
+		hold_stats(t->hold, &t->held);
+	t->writer = w;
+	t->part = begin;
+	err = about_write(t);
+	if (!err)
+		err = info_number(t, "keep_ns", t->options.recorder->keep);
+	if (!err)
+		err = info_number(t, "keep_since_ns", t->begin);
+	if (!err)
+		err = tracer_add(t, &r);
+	t->part = 0;
+	t->writer = NULL;
+	return err;
 }

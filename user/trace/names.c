@@ -61,7 +61,7 @@ static int name_write(struct tracer *t, const struct gbpf_name *n, uint32_t sour
 		.name = name,
 		.len = len,
 	};
-	return scheduled_name(t, n, name) ? -ENOMEM : writer_add(t->writer, &r);
+	return scheduled_name(t, n, name) ? -ENOMEM : tracer_add(t, &r);
 }
 
 /* Where in the object behind this handle is a pointer to just that name? -ENOENT: nowhere. */

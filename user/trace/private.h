@@ -64,14 +64,19 @@ struct tracer {
 	struct stub_file stubs[STUB_FILES];
 	size_t stubs_count, stubs_next;
 	uint64_t bytes_written, events_written; /* once the file is closed */
+	int64_t part; /* what is written begins there, ns; 0: where the recording does */
 	int error; /* the first failure of the file */
 	struct gpus_recorder *gpus; /* NULL: the GPUs are not asked */
 	struct scheduled *scheduled; /* NULL: all of the time is recorded */
+	struct recorder *recorder;   /* NULL: all that is recorded goes into one file */
 	struct gpu_time *gpu_time;  /* NULL: not asked for, or over */
 	struct gpu_time_stats gpu_time_stats; /* when it is over */
 };
 
 int64_t tracer_now(void);
+int64_t tracer_realtime(void);
+/* Into the file, or wherever records go instead. 0 or -errno. */
+int tracer_add(struct tracer *t, const struct record *record);
 void tracer_tell(const struct tracer *t, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -155,10 +160,25 @@ void scheduled_free(struct tracer *t); /* idempotent */
 void scheduled_stats(const struct tracer *t, struct schedule_stats *out);
 uint64_t scheduled_kept(const struct tracer *t); /* events; there is a schedule */
 
+/* recorder.c; step, pause, ended, finish and free do nothing where there is no recorder. */
+int recorder_new(struct tracer *t, char *why, size_t size); /* 0 or -errno */
+int recorder_add(struct tracer *t, const struct record *record);
+int recorder_events(struct tracer *t, const struct event *events, size_t count);
+/* Each ring was emptied, and all that had happened by then (ns) was there. 0 or -errno. */
+int recorder_round(struct tracer *t, int64_t upto);
+void recorder_step(struct tracer *t); /* writes on, if a file is being written */
+int64_t recorder_pause(const struct tracer *t); /* ns that a step may wait */
+void recorder_ended(struct tracer *t);	/* a process did */
+void recorder_finish(struct tracer *t); /* writes what is to be written at the end */
+void recorder_free(struct tracer *t);	/* idempotent */
+void recorder_stats(const struct tracer *t, struct recorder_stats *out);
+
 /* meta.c */
 int meta_catalogue(struct writer *w);
 int meta_begin(struct tracer *t);
 int meta_tick(struct tracer *t); /* clocks and losses */
 int meta_end(struct tracer *t);
+/* The same of a part [begin, end), ns, of the recording, into a file of its own. */
+int meta_part(struct tracer *t, struct writer *w, int64_t begin, int64_t end);
 
 #endif

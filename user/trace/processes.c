@@ -82,7 +82,7 @@ static int process_write(struct tracer *t, const struct process_info *info, int6
 	};
 	if (!probes_returns(t->probes))
 		r.process.flags |= RECORD_PROCESS_ENTRY_ONLY;
-	return writer_add(t->writer, &r);
+	return tracer_add(t, &r);
 }
 
 /* A process that took over the number of one that did something at ts (ns, monotonic)? */
@@ -207,6 +207,8 @@ int processes_event(struct tracer *t, const struct gbpf_process *p)
 		if (err)
 			return err;
 	}
+	if (event == RECORD_PROCESS_EXIT)
+		recorder_ended(t);
 	if (event == RECORD_PROCESS_EXIT && process_forget(t, pid, (int64_t)p->hdr.ts))
 		return -ENOMEM;
 	if (event != RECORD_PROCESS_EXIT && idset_add(&t->processes, pid) == 1)
@@ -236,7 +238,7 @@ static int thread_seen(struct tracer *t, uint32_t pid, uint32_t tid, int64_t ts)
 		.ns_tid = process_thread_ns_tid(pid, tid),
 		.comm = comm,
 	};
-	return writer_add(t->writer, &r);
+	return tracer_add(t, &r);
 }
 
 int processes_threads(struct tracer *t, const struct event *events, size_t count)

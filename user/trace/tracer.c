@@ -34,6 +34,11 @@ void tracer_tell(const struct tracer *t, const char *format, ...)
 	t->options.tell(t->options.tell_ctx, text);
 }
 
+int tracer_add(struct tracer *t, const struct record *record)
+{
+	return t->writer ? writer_add(t->writer, record) : recorder_add(t, record);
+}
+
 static int on_events(void *ctx, const struct event *events, size_t count)
 {
 	struct tracer *t = ctx;
@@ -41,6 +46,8 @@ static int on_events(void *ctx, const struct event *events, size_t count)
 
 	if (err < 0)
 		return err;
+	if (t->recorder)
+		return recorder_events(t, events, count);
 	return t->scheduled ? scheduled_events(t, events, count)
 			    : writer_events(t->writer, events, count);
 }
@@ -158,6 +165,7 @@ void tracer_free(struct tracer *t)
 	gpus_stop(t);
 	gpu_time_free(t);
 	scheduled_free(t);
+	recorder_free(t);
 	images_free(t->images);
 	rings_free(t->rings);
 	watch_free(t->watch);
@@ -170,7 +178,7 @@ void tracer_free(struct tracer *t)
 	free(t);
 }
 
-static int64_t realtime_now(void)
+int64_t tracer_realtime(void)
 {
 	struct timespec t;
 
@@ -183,10 +191,15 @@ static int rings_round(struct tracer *t)
 {
 	const struct collect_stats *stats = rings_stats(t->rings);
 	uint64_t before = stats->bytes;
-	int64_t now;
+	int64_t now = tracer_now(), upto = now;
 	int n = rings_consume(t->rings);
 
 	processes_round(t);
+	if (t->recorder && n >= 0 && n < RINGS_ROUND_MOST) {
+		int err = recorder_round(t, upto);
+
+		n = err ? err : n;
+	}
 	now = tracer_now();
 	t->pause = rings_pause(t->rings, now - t->round_at, stats->bytes - before);
 	t->round_at = now;
@@ -218,9 +231,11 @@ static int tracer_attach(struct tracer *t, char *why, size_t size)
 
 int tracer_start(struct tracer *t, int fd, char *why, size_t size)
 {
-	int err = writer_new(&t->writer, fd, realtime_now());
+	int err;
 
 	snprintf(why, size, "%s", "");
+	err = t->options.recorder ? recorder_new(t, why, size) :
+				    writer_new(&t->writer, fd, tracer_realtime());
 	if (!err)
 		err = meta_begin(t);
 	if (!err) /* who calls CUDA is seen from the first probe on */
@@ -245,6 +260,8 @@ static void wait_for_work(struct tracer *t, int64_t max_ns, int extra_fd)
 
 	if (pause > scheduled_pause(t))
 		pause = scheduled_pause(t);
+	if (pause > recorder_pause(t))
+		pause = recorder_pause(t);
 	if (ns > max_ns)
 		ns = max_ns;
 	if (ns > pause)
@@ -277,9 +294,10 @@ int tracer_step(struct tracer *t, int64_t max_ns, int extra_fd)
 		err = meta_tick(t);
 		if (!err)
 			err = gpus_tick(t);
-		if (!err)
+		if (!err && t->writer)
 			err = writer_flush(t->writer);
 	}
+	recorder_step(t);
 	if (err && !t->error)
 		t->error = err;
 	return err;
@@ -305,12 +323,16 @@ int tracer_stop(struct tracer *t)
 		err = n < 0 || t->scheduled ? n : rings_finish(t->rings);
 	if (!err)
 		err = gpu_time_finish(t);
-	if (!err)
+	if (!err && !t->recorder) /* whose files have each its own end */
 		err = meta_end(t);
 	if (!err)
 		err = gpus_finish(t);
-	t->bytes_written = writer_size(t->writer);
-	t->events_written = writer_written(t->writer);
+	if (!err)
+		recorder_finish(t);
+	if (t->writer) {
+		t->bytes_written = writer_size(t->writer);
+		t->events_written = writer_written(t->writer);
+	}
 	closed = writer_close(t->writer);
 	t->writer = NULL;
 	return err ? err : closed;
@@ -324,8 +346,13 @@ void tracer_stats(const struct tracer *t, struct tracer_stats *out)
 	memset(out, 0, sizeof(*out));
 	out->events = t->scheduled ? scheduled_kept(t) : rings_stats(t->rings)->events;
 	scheduled_stats(t, &out->schedule);
+	recorder_stats(t, &out->recorder);
 	out->bytes_written = t->writer ? writer_size(t->writer) : t->bytes_written;
 	out->events_written = t->writer ? writer_written(t->writer) : t->events_written;
+	if (t->recorder) {
+		out->bytes_written = out->recorder.last_bytes;
+		out->events_written = out->recorder.last_events;
+	}
 	out->lost = c->ring_full + c->state_full + rings_stats(t->rings)->malformed;
 	for (i = 0; i < images_count(t->images); i++) {
 		const struct image *image = images_get(t->images, i);

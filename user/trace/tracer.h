@@ -15,6 +15,7 @@
 #include "probe/probes.h"
 #include "probe/selection.h"
 #include "trace/gpu_time.h"
+#include "trace/recorder.h"
 #include "trace/scheduled.h"
 
 struct tracer;
@@ -33,6 +34,7 @@ struct tracer_options {
 	const char *command_line; /* of gbpf, for the file */
 	const struct gpu_time_options *gpu_time; /* NULL: not asked for */
 	const struct schedule_options *schedule; /* NULL: all of the time is recorded */
+	const struct recorder_options *recorder; /* NULL: no flight recorder; alone, if any */
 	/* when something is worth telling while it happens; NULL: never */
 	void (*tell)(void *ctx, const char *text);
 	void *tell_ctx;
@@ -49,6 +51,7 @@ struct tracer_stats {
 	int64_t begin;	     /* of the window, ns; 0 before */
 	struct calibration cost;
 	struct schedule_stats schedule;
+	struct recorder_stats recorder;
 	bool gpu_time_asked;
 	struct gpu_time_stats gpu_time;
 };
@@ -56,7 +59,8 @@ struct tracer_stats {
 /* Loads the programs. why gets a sentence on failure, everywhere here. */
 int tracer_new(struct tracer **out, const struct tracer_options *o, char *why, size_t size);
 /*
- * Begins the file on fd, which becomes the tracer's; finds the targets and
+ * Begins the file on fd, which becomes the tracer's (-1 with a recorder, which opens its
+ * own); finds the targets and
  * attaches to every image known so far. Events come from here on.
  */
 int tracer_start(struct tracer *t, int fd, char *why, size_t size);
@@ -72,6 +76,9 @@ int tracer_step(struct tracer *t, int64_t max_ns, int extra_fd);
  */
 int tracer_stop(struct tracer *t);
 void tracer_free(struct tracer *t); /* NULL is accepted */
+
+/* With a recorder: a file of what is kept, soon. */
+void tracer_write_now(struct tracer *t);
 
 /* One more target, from now on, with its images. */
 int tracer_add_target(struct tracer *t, uint32_t pid);

@@ -127,6 +127,19 @@ static int find_functions(struct triggers *t, size_t i, const struct selection *
 	return recorded ? 0 : not_found(subject, known, why, size);
 }
 
+static bool needs_returns(const struct trigger *t)
+{
+	return is_of_durations(t) || t->what == TRIGGER_ERRORS;
+}
+
+bool triggers_need_returns(const struct triggers *t)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (needs_returns(&t->watched[i].trigger))
+			return true;
+	return false;
+}
+
 static int watch(struct triggers *t, size_t i, const struct trigger *trigger, bool returns,
 		 char *why, size_t size)
 {
@@ -139,7 +152,7 @@ static int watch(struct triggers *t, size_t i, const struct trigger *trigger, bo
 	w->slices = (trigger->over + w->width - 1) / w->width;
 	w->called = -1;
 	t->paired = t->paired || is_of_durations(trigger);
-	if (!returns && (is_of_durations(trigger) || trigger->what == TRIGGER_ERRORS)) {
+	if (!returns && needs_returns(trigger)) {
 		snprintf(why, size, "'%.100s' needs to know when calls return, and no return "
 				    "probes are used; count, rate and bytes do without",
 			 trigger->text);
@@ -417,9 +430,10 @@ void triggers_ended(struct triggers *t)
 		t->watched[i].called = -1;
 }
 
-uint64_t triggers_starved(const struct triggers *t, size_t i)
+bool triggers_starved(const struct triggers *t, size_t i, uint64_t *most)
 {
-	return t->watched[i].enough ? 0 : t->watched[i].most;
+	*most = t->watched[i].most;
+	return !t->watched[i].enough;
 }
 
 size_t triggers_count(const struct triggers *t)

@@ -60,6 +60,8 @@ int triggers_new(struct triggers **out, const struct trigger *items, size_t coun
 		 const struct selection *selection, bool returns, char *why, size_t size);
 void triggers_free(struct triggers *t); /* NULL is accepted */
 
+bool triggers_need_returns(const struct triggers *t);
+
 /* Counts what events say. No allocation, no system call. */
 void triggers_events(struct triggers *t, const struct event *events, size_t count);
 
@@ -78,8 +80,8 @@ void triggers_reset(struct triggers *t); /* nothing that was seen so far counts 
 /* A process ended: what it does no more, it does not do too little of. */
 void triggers_ended(struct triggers *t);
 
-/* The most calls that one of them saw within its time, where that never was enough; else 0. */
-uint64_t triggers_starved(const struct triggers *t, size_t i);
+/* Whether one of them never had calls enough; if so, the most that it had in its time. */
+bool triggers_starved(const struct triggers *t, size_t i, uint64_t *most);
 size_t triggers_count(const struct triggers *t);
 const struct trigger *triggers_get(const struct triggers *t, size_t i);
 
