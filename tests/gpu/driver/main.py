@@ -165,7 +165,8 @@ def parse():
     unknown = [n for n in chosen + skipped if n not in names]
     if unknown:
         parser.error(f"no check {', '.join(unknown)}; --list names them")
-    if any(n.startswith(("cuda-", "rung-", "api-")) or n in ("command", "cost", "kill", "empty")
+    if any(n.startswith(("cuda-", "rung-", "api-")) or n in ("command", "cost", "kill", "empty", "gpu-cuda", "gpu-command",
+                                                           "monitor-empty")
            for n in chosen):
         chosen.append("build")
     entries = [e for e in PLAN if e.name in chosen and e.name not in skipped]

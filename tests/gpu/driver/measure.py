@@ -20,8 +20,10 @@ def now():
 class Windows:
     """A job that steps freely, and the windows cut out of its run."""
 
-    def __init__(self, check, job, length, rest=0.3):
+    def __init__(self, check, job, length, rest=0.3, arguments=(), settle=0.4):
         self.check = check
+        self.arguments = arguments  # of gbpf trace, beside those that all have
+        self.settle = settle
         self.job = job
         self.length = length
         self.rest = rest
@@ -35,7 +37,8 @@ class Windows:
         return begin, now()
 
     def attached(self):
-        recording = self.check.record("-p", str(self.job.pid), "-d", "0", "--quiet")
+        recording = self.check.record("-p", str(self.job.pid), "-d", "0", "--quiet",
+                                      *self.arguments, settle=self.settle)
         before = recording.state_and_cpu()[1]
         begin = now()
         time.sleep(self.length)
@@ -98,9 +101,9 @@ def settled_loss(measuring):
     return events, lost
 
 
-def measured(check, job, length, seconds, unit, per=1):
-    """Slowdown while traced."""
-    windows = Windows(check, job, check.setting.seconds(length))
+def measured(check, job, length, seconds, unit, per=1, **options):
+    """Slowdown while traced; options are those of Windows."""
+    windows = Windows(check, job, check.setting.seconds(length), **options)
     job.free()
     time.sleep(check.setting.seconds(2))
     result = interleave(windows, seconds)

@@ -8,7 +8,9 @@ import re
 import shutil
 
 import checks
+import gputime
 import measure
+import monitor
 import residue
 from check import JOBS, Skip
 
@@ -144,11 +146,13 @@ PLAN = [
     cuda_entry("rung-single", "static",
                checks.cuda("--rung", "single", seconds=90, settle=3.0),
                "one perf event a site", limit=200),
+    *gputime.entries(Entry),
     Entry("cost", one_cuda, run_cost, 60, True, "calibrated cost a call"),
     Entry("kill", one_cuda, measure.run_kill, 90, True, "SIGKILL of gbpf"),
     Entry("empty", one_cuda, measure.run_empty, 180, True, "cost on empty launches"),
     Entry("residue", residue.prepare, residue.run, 160, True,
           "training step after detaching / before, against a job never traced"),
+    *monitor.entries(Entry),
     Entry("slowdown", one_train, measure.run_slowdown, 600, True,
           "slowdown of the training step while traced"),
 ]

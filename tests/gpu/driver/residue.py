@@ -92,12 +92,13 @@ def phase(jobs, steps, count, until):
     return ratios
 
 
-def trace_b(check, jobs, seconds):
+def trace_b(check, jobs, seconds, arguments):
     """gbpf comes and goes while b steps; the code that was changed meanwhile, of each job."""
     during = {"a": [], "b": []}
     jobs["b"].free()
     for _ in range(TIMES):
-        recording = check.record("-p", str(jobs["b"].pid), "-d", "0", "--quiet", settle=0.1)
+        recording = check.record("-p", str(jobs["b"].pid), "-d", "0", "--quiet", *arguments,
+                                 settle=0.1)
         time.sleep(seconds)
         for name, job in jobs.items():
             during[name].append(changed(job))
@@ -136,7 +137,7 @@ def report(check, first, second):
     return result
 
 
-def run(check):
+def run(check, arguments=(), seconds=TRACED_S):
     jobs = dict(zip("ab", check.jobs))
     for job in jobs.values():
         job.ready(60)
@@ -146,7 +147,7 @@ def run(check):
     steps = slice_steps(check, jobs)
     before = {name: changed(job) for name, job in jobs.items()}
     first = phase(jobs, steps, count, begin + (end - begin) * FIRST_S / SECONDS)
-    during = trace_b(check, jobs, TRACED_S)
+    during = trace_b(check, jobs, seconds, arguments)
     second = phase(jobs, steps, count, end - LAST_S)
     after = {name: changed(job) for name, job in jobs.items()}
     check.note("steps a window", 2 * steps)

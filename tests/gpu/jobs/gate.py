@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a job of these tests does when: orders come through a FIFO, answers go to a file.
 
-DIR/cmd    FIFO, one order a line: steps K, free, rest, checksum, profile K, quit
+DIR/cmd    FIFO, one order a line: steps K, free, rest, checksum, profile K, profile_once K,
+           fork, quit
 DIR/out    one JSON object a line, an answer to each order but rest and quit
 DIR/steps  while free: pairs of int64, CLOCK_MONOTONIC ns at the step's end and its length
 
@@ -104,6 +105,15 @@ def run_free(job, gate):
     return {"say": "free", "steps": count}
 
 
+def forked():
+    """The exit status of a child that is not exec'd, as a data loader's worker is."""
+    child = os.fork()
+    if not child:
+        time.sleep(0.3)
+        os._exit(11)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def answer(job, gate, words):
     if words[0] == "steps":
         run = getattr(job, "run_steps", lambda count: run_steps(job, count))
@@ -112,6 +122,10 @@ def answer(job, gate, words):
         return {"say": "checksum", "checksum": job.checksum()}
     if words[0] == "profile":
         return {"say": "profile", "steps": int(words[1]), **job.profile(int(words[1]))}
+    if words[0] == "profile_once":
+        return {"say": "profile_once", "steps": int(words[1]), **job.profile_once(int(words[1]))}
+    if words[0] == "fork":
+        return {"say": "fork", "status": forked()}
     raise ValueError(f"unknown order {words}")
 
 

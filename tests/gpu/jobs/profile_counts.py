@@ -5,21 +5,25 @@ import json
 
 
 def read(path):
-    """"kernels": name → GPU records; "apis": function → calls; "shapes": [name, grid, block, n]."""
+    """"kernels": name → GPU records; "apis": function → calls; "shapes": [name, grid, block, n];
+    "sequence": [name, ns] of each kernel in the order of their starts."""
     with open(path, encoding="utf-8", errors="replace") as f:
         return count(json.load(f, strict=False)["traceEvents"])
 
 
 def count(events):
     kernels, shapes, apis = (collections.Counter() for _ in range(3))
+    sequence = []
     for e in events:
         if e.get("cat") == "kernel":
             args = e.get("args", {})
             kernels[e["name"]] += 1
+            sequence.append((e["ts"], e["name"], round(1000 * e["dur"])))
             shapes[json.dumps([e["name"], args.get("grid"), args.get("block")])] += 1
         elif e.get("cat") in ("cuda_runtime", "cuda_driver"):
             apis[e["name"]] += 1
     return {
         "kernels": kernels, "apis": apis,
         "shapes": [json.loads(shape) + [n] for shape, n in shapes.items()],
+        "sequence": [kernel[1:] for kernel in sorted(sequence)],
     }

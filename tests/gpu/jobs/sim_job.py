@@ -224,7 +224,11 @@ class SimJob:
             shapes.append([plain(name), grid, block, steps])
         apis = {"cuGraphLaunch" if self.graph else "cuLaunchKernel":
                 steps if self.graph else sum(kernels.values())}
-        return {"kernels": kernels, "apis": apis, "shapes": shapes}
+        sequence = [[plain(name), ns] for name, ns, *_ in self.lanes[0].work] * steps
+        return {"kernels": kernels, "apis": apis, "shapes": shapes, "sequence": sequence}
+
+    def profile_once(self, steps):
+        return self.profile(steps)
 
 
 def main():
