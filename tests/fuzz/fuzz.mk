@@ -31,7 +31,7 @@ fuzz: $(FUZZ_BINS)
 $(FUZZ_BUILD)/fuzz_%: $(SAN)/obj/tests/fuzz/fuzz_%.o $(SAN)/libgbpf.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(LDLIBS) -o $@
+	$(Q)$(CLANG) $(TEST_LD) -fsanitize=fuzzer,address,undefined $^ $(LDLIBS) -o $@
 
 # Fixed seed and an empty directory for what is found on the way: the same inputs every time.
 $(FUZZ_NAMES:%=fuzz-smoke-%): fuzz-smoke-%: $(FUZZ_BUILD)/fuzz_%

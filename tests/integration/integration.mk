@@ -13,7 +13,7 @@ $(BUILD)/tests/integration/export_random: LDLIBS := -lcmocka $(LDLIBS)
 $(BUILD)/tests/integration/%: $(BUILD)/obj/tests/integration/%.o $(BUILD)/libgbpf.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(TEST_LD) $^ $(LDLIBS) -o $@
 
 $(BUILD)/tests/integration/%.so: tests/integration/%.c
 	$(call say,LINK,$@)

@@ -12,7 +12,7 @@ $(BUILD)/sim/$1/libnvidia-ml.so.1: tests/sim/nvml.c tests/sim/nvml_state.c tests
 		tests/sim/nvml_state.h tests/sim/nvml.mk
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) -D_GNU_SOURCE -std=c11 -O2 -g -fPIC -Wall -Wextra -Werror -Wshadow \
+	$$(Q)$$(CC) -D_GNU_SOURCE -std=c11 -O2 -fPIC -Wall -Wextra -Werror -Wshadow \
 		-Wno-unused-parameter -Wno-missing-field-initializers -fvisibility=hidden \
 		$(SIM_NVML_FLAGS_$1) tests/sim/nvml.c tests/sim/nvml_state.c -shared \
 		-Wl,-soname,libnvidia-ml.so.1 -Wl,-z,now -lpthread -o $$@

@@ -18,10 +18,10 @@ SIM_JOB := truth truth_line job job_setup job_knobs job_calls job_copies job_pat
 # A frame pointer that nothing postpones makes every function that calls another
 # or uses its stack start with push %rbp, and the sources see to it that each
 # does; identical functions must not become one address.
-SIM_CFLAGS := -D_GNU_SOURCE -std=c11 -O2 -g -fPIC -fexceptions -Wall -Wextra -Werror -Wshadow \
+SIM_CFLAGS := -D_GNU_SOURCE -std=c11 -O2 -fPIC -fexceptions -Wall -Wextra -Werror -Wshadow \
 	-Wno-unused-parameter -fvisibility=hidden -fno-omit-frame-pointer -fno-shrink-wrap \
 	-fno-optimize-sibling-calls -fno-ipa-icf -fno-reorder-functions -fno-strict-aliasing -I$(SIM_DIR)
-SIM_JOB_CFLAGS := -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -Wshadow -Wno-unused-parameter \
+SIM_JOB_CFLAGS := -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Wshadow -Wno-unused-parameter \
 	-fexceptions -fno-strict-aliasing -I$(SIM_DIR)
 SIM_LDFLAGS := -shared -Wl,-Bsymbolic-functions -Wl,-z,now -ldl -lpthread
 
@@ -64,7 +64,7 @@ define SIM_STUB_RULES
 $(SIM)/obj/$1/$2.stubs.o: $(SIM)/gen/$2.stubs.c $(SIM_DIR)/sim.mk
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(SIM_CFLAGS) $3 -c $$< -o $$@
+	$$(Q)$$(CC) $$(SIM_CFLAGS) -O1 $3 -c $$< -o $$@
 endef
 $(foreach l,$(SIM_LIBS),$(eval $(call SIM_STUB_RULES,push,$(SIM_NAMES_$l),-fcf-protection=none)))
 $(foreach l,$(SIM_LIBS),$(eval $(call SIM_STUB_RULES,endbr,$(SIM_NAMES_$l),-fcf-protection=branch)))

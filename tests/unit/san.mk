@@ -15,9 +15,8 @@ SAN_OPTIMIZE = -O0
 SAN_BINS := $(UNIT_SRCS:tests/unit/%.c=$(SAN)/tests/unit/%)
 
 # What fuzzers and two tests run a million times; optimizing all takes longer than it saves.
-SAN_HOT := $(wildcard user/target/*.c user/collect/*.c user/record/*.c user/model/*.c \
-	user/report/*.c user/util/*.c) user/monitor/estimate.c tests/unit/test_record.c \
-	tests/unit/test_estimate.c
+SAN_HOT := $(wildcard user/record/*.c user/model/*.c user/util/*.c) user/monitor/estimate.c \
+	tests/unit/test_record.c tests/unit/test_estimate.c
 $(SAN_HOT:%.c=$(SAN)/obj/%.o): SAN_OPTIMIZE = -O1
 
 $(SAN)/obj/%.o: %.c | $(SKEL) $(PROTO_H)
@@ -38,7 +37,7 @@ $(SAN)/libgbpf.a: $(LIB_OBJS:$(BUILD)/obj/%=$(SAN)/obj/%)
 $(SAN)/tests/unit/%: $(SAN)/obj/tests/unit/%.o $(SAN)/libgbpf.a
 	$(call say,SANLINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) -fsanitize=address,undefined $^ -lcmocka $(LDLIBS) -o $@
+	$(Q)$(CLANG) $(TEST_LD) -fsanitize=address,undefined $^ -lcmocka $(LDLIBS) -o $@
 
 # Some look for libraries beside them, as $(BUILD)/tests/unit/test_NAME does.
 $(SAN)/sim:
