@@ -158,13 +158,13 @@ def tracing(recording, *args, settle=True):
 
 
 def attached(pid):
-    """Does this gbpf record, with everything attached before? Then it gives up CAP_CHOWN."""
+    """Does this gbpf record, with everything attached before? Then it gives up CAP_IPC_LOCK."""
     try:
         text = pathlib.Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False
     fields = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
-    return fields.get("NoNewPrivs") == "1" and not int(fields["CapEff"], 16) & 1
+    return fields.get("NoNewPrivs") == "1" and not int(fields["CapEff"], 16) & 1 << 14
 
 
 def wait_until(true, timeout=30):

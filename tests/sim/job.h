@@ -165,6 +165,7 @@ void step_nosync(struct worker *w);
 void step_burst(struct worker *w);
 void step_periodic(struct worker *w);
 void step_idle_jump(struct worker *w);
+void step_hiccup(struct worker *w);
 void step_longsync(struct worker *w);
 void step_many(struct worker *w);
 void step_leak(struct worker *w);

@@ -170,6 +170,24 @@ void step_longsync(struct worker *w)
 	op_stream_sync(w);
 }
 
+/* As steady, but for one slow sync at --jump-after, and one at each SIGUSR1: of thread 0. */
+void step_hiccup(struct worker *w)
+{
+	static const struct shape one = { { 1, 1, 1 }, { 32, 1, 1 }, 0 };
+	struct job *job = w->job;
+	bool once = job->opt.knobs.jump_after > 0;
+
+	if (!w->slow)
+		load_slow(w);
+	launch_and_sync(w, job->opt.knobs.sync_every);
+	if (w->index || (once && atomic_load(&job->jumped)) || !is_time(w))
+		return;
+	truth_note(TRUTH_WHAT_MARK, truth_now(), truth_now(), 0);
+	atomic_store(&job->jumped, true);
+	op_launch_func(w, w->slow_kernel, 0, &one);
+	op_stream_sync(w);
+}
+
 /* A piece of memory got and given back in three ways: six APIs. */
 static void three_allocations(struct worker *w, size_t n)
 {

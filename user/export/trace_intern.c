@@ -25,6 +25,7 @@ static const char *const words[WORDS] = {
 	[WORD_ERROR] = "error",
 	[WORD_COLD] = "cold start",
 	[WORD_XID] = "XID",
+	[WORD_TRIGGER] = "why this was written",
 	[WORD_RECORDING] = "GPU work recorded",
 	[WORD_SIDECAR + RECORD_SIDECAR_ATTACHED] = "sidecar loaded",
 	[WORD_SIDECAR + RECORD_SIDECAR_BEGAN] = "sidecar began to record",

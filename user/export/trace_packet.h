@@ -60,7 +60,7 @@ enum packet_word {
 	WORD_COPY = 0, /* plus enum record_direction */
 	WORD_SET = 16,
 	WORD_KERNEL,
-	WORD_LOST, WORD_ATTACHED, WORD_ERROR, WORD_COLD, WORD_XID,
+	WORD_LOST, WORD_ATTACHED, WORD_ERROR, WORD_COLD, WORD_XID, WORD_TRIGGER,
 	WORD_SIDECAR, /* plus enum record_sidecar_event */
 	WORD_RECORDING = WORD_SIDECAR + 16,
 	WORDS,

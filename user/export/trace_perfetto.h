@@ -26,6 +26,7 @@ enum track_kind {
 	TRACK_RECORDER,	   /* what gbpf itself did */
 	TRACK_WINDOWS,
 	TRACK_LOSSES,
+	TRACK_TRIGGERS,
 };
 static inline uint64_t track_id(enum track_kind kind, uint64_t number)
 {

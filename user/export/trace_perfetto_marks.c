@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "export/trace_perfetto.h"
+#include "record/trigger_text.h"
 
 #define BEGIN PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN
 #define END PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_END
@@ -146,6 +147,33 @@ static int put_losses(struct perfetto *f)
 	return 0;
 }
 
+/* ---- why a flight recorder wrote this ---- */
+
+static void put_triggers(struct perfetto *f)
+{
+	const struct session *s = f->s;
+	bool begun = false;
+
+	for (size_t i = 0; i < s->triggers_count; i++) {
+		const struct record_trigger *t = &s->triggers[i];
+		struct packet_args args;
+		char text[512], shown[1024];
+
+		if (!export_wants(f->o, t->ts, t->ts))
+			continue;
+		if (!begun)
+			packets_sequence(&f->packets, perfetto_track(f, &(struct perfetto_track){
+				TRACK_TRIGGERS, 0, recorder(f), "triggers",
+				"Why a flight recorder wrote this file", NULL, 3}), t->ts);
+		begun = true;
+		packet_args_init(&args, &f->packets, INTERN_NOTE);
+		trigger_text(t, text, sizeof(text));
+		if (export_text(text, shown, sizeof(shown)))
+			packet_arg_text(&args, FIELD_REASON, shown);
+		perfetto_instant(f, t->ts, 0, WORD_TRIGGER, &args);
+	}
+}
+
 /* ---- the sidecar ---- */
 
 static void put_sidecar_event(struct perfetto *f, const struct record_sidecar *e)
@@ -191,6 +219,8 @@ int perfetto_marks(struct perfetto *f)
 
 	if (!err)
 		err = put_losses(f);
+	if (!err)
+		put_triggers(f);
 	for (uint32_t i = 0; i < f->s->processes_count && !err; i++)
 		if (export_wants_process(f->o, i) && f->s->sidecars_count)
 			put_sidecar(f, i);

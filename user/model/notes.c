@@ -244,6 +244,7 @@ static int note_loss(struct session_builder *b, const struct record_loss *r)
 static int note_trigger(struct session_builder *b, const struct record_trigger *r)
 {
 	struct session *s = b->s;
+	struct record_trigger *t;
 	char *text;
 	int err = GROW(s->triggers, b->triggers_cap, s->triggers_count + 1);
 
@@ -251,10 +252,13 @@ static int note_trigger(struct session_builder *b, const struct record_trigger *
 		err = copy_text(&text, r->text);
 	if (err)
 		return err;
-	s->triggers[s->triggers_count] = *r;
-	s->triggers[s->triggers_count].ts = clamp_ts(r->ts);
-	s->triggers[s->triggers_count].begin = clamp_ts(r->begin);
-	s->triggers[s->triggers_count++].text = text;
+	t = &s->triggers[s->triggers_count++];
+	for (; t > s->triggers && t[-1].ts > clamp_ts(r->ts); t--)
+		*t = t[-1]; /* of merged files there are several */
+	*t = *r;
+	t->ts = clamp_ts(r->ts);
+	t->begin = clamp_ts(r->begin);
+	t->text = text;
 	return 0;
 }
 

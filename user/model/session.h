@@ -227,7 +227,7 @@ struct session {
 	size_t clocks_count;
 	struct record_loss *losses; /* as noticed, by the file's order; quality has their sums */
 	size_t losses_count;
-	struct record_trigger *triggers; /* why it was written, of a flight recorder's file */
+	struct record_trigger *triggers; /* by ts: why a flight recorder wrote it */
 	size_t triggers_count;		 /* text owned by the session */
 	struct record_info *infos;
 	size_t infos_count;

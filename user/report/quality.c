@@ -146,6 +146,45 @@ static void json_losses(const struct session *s, struct json *j)
 	json_end_object(j);
 }
 
+static void json_trigger(const struct record_trigger *t, struct json *j)
+{
+	static const char *const cause[] = { "unknown", "fired", "signal", "end" };
+	static const char *const unit[] = { NULL, "count", "ns", "milli_per_s", "bytes" };
+	bool fired = t->cause == RECORD_TRIGGER_FIRED;
+
+	json_begin_object(j);
+	json_key(j, "ts_ns");
+	json_int(j, t->ts);
+	json_key(j, "cause");
+	json_string(j, cause[t->cause <= RECORD_TRIGGER_END ? t->cause : 0]);
+	if (fired) {
+		json_key(j, "text");
+		json_string(j, t->text);
+		json_key(j, "begin_ns");
+		json_int(j, t->begin);
+		json_key(j, "value");
+		json_int(j, t->value);
+		json_key(j, "threshold");
+		json_int(j, t->threshold);
+		json_key(j, "unit");
+		json_string(j, unit[t->unit <= RECORD_TRIGGER_BYTES ? t->unit : 0]);
+		json_key(j, "calls");
+		json_uint(j, t->samples);
+	}
+	json_end_object(j);
+}
+
+static void json_triggers(const struct session *s, struct json *j)
+{
+	if (!s->triggers_count)
+		return;
+	json_key(j, "triggers");
+	json_begin_array(j);
+	for (size_t i = 0; i < s->triggers_count; i++)
+		json_trigger(&s->triggers[i], j);
+	json_end_array(j);
+}
+
 void quality_json(const struct session *s, struct json *j)
 {
 	const struct session_quality *q = &s->quality;
@@ -155,6 +194,7 @@ void quality_json(const struct session *s, struct json *j)
 	json_uint(j, q->events);
 	json_losses(s, j);
 	json_windows(s, j);
+	json_triggers(s, j);
 	json_key(j, "probe_cost");
 	json_begin_object(j);
 	json_info_ns(s, j, "begin_ns", "probe_begin_ns");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "model/gpu.h"
+#include "record/trigger_text.h"
 #include "report/row.h"
 #include "util/term.h"
 #include "util/text.h"
@@ -79,6 +80,25 @@ static void print_traced(const struct report_ctx *c, const struct row *r, FILE *
 		fprintf(out, " (returns of %s were not recorded)",
 			count_text((int64_t)r->entered, calls, sizeof(calls)));
 	fputc('\n', out);
+}
+
+/* Of a flight recorder's file. */
+static void print_triggers(const struct report_ctx *c, FILE *out)
+{
+	const struct session *s = c->s;
+	char text[512], shown[512], before[32];
+
+	for (size_t i = 0; i < s->triggers_count; i++) {
+		const struct record_trigger *t = &s->triggers[i];
+
+		print_label(c, out, "Written because");
+		trigger_text(t, text, sizeof(text));
+		fputs(text_printable(text, shown, sizeof(shown), 0), out);
+		if (t->cause == RECORD_TRIGGER_FIRED && t->ts >= s->begin)
+			fprintf(out, ", %s after the begin",
+				text_duration(t->ts - s->begin, before, sizeof(before)));
+		fputc('\n', out);
+	}
 }
 
 static void print_launches(const struct report_ctx *c, const struct row *r, FILE *out)
@@ -239,6 +259,7 @@ static void print_summary(const struct report_ctx *c, FILE *out)
 		const struct row *r = &c->rows.items[i];
 
 		print_traced(c, r, out);
+		print_triggers(c, out);
 		if (r->calls) {
 			print_launches(c, r, out);
 			print_thread(c, r, out);
