@@ -245,6 +245,123 @@ def test_ended_before_the_first_window(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir() if p.suffix == ".gbpf") == []
 
 
+def expect_between(calls, recording, marks, active):
+    """
+    Each window goes from one of the job's calls that mark a step to another, so many steps
+    later; the first of these is recorded and the last is not.
+    """
+    recorded = sorted(gbpf.calls(recording), key=lambda c: c["begin"])
+    hooked = gbpf.hooked(recording)
+    calls = [c for c in calls if c.api in hooked]
+    marks = [c for c in calls if marks(c)]
+    expected, found = [], windows(recording)
+    for begin, end in found:
+        first, last = ([i for i, c in enumerate(marks) if c.entry <= ts <= c.leave]
+                       for ts in (begin, end))
+        assert len(first) == 1 and len(last) == 1
+        assert last[0] - first[0] == active
+        expected += [c for c in calls if c.leave >= begin and c.entry < marks[last[0]].entry]
+    assert [c["api"] for c in recorded] == [c.api for c in expected]
+    for seen, true in zip(recorded, expected):
+        assert true.entry <= seen["begin"] <= seen["end"] <= true.leave
+    return len(found)
+
+
+@pytest.mark.parametrize("pattern, marker, per_step, kernel", [
+    ("graph", "cuGraphLaunch", 4, None),
+    ("train", "kernel:softmax_warp_forward", 1, b"softmax_warp_forward"),
+    pytest.param("train", "kernel:cutlass::Kernel2<cutlass_80_simt_sgemm_64x64", 8, b"sgemm_64x64",
+                 marks=pytest.mark.long),
+])
+def test_cuda_calls_as_markers(tmp_path, pattern, marker, per_step, kernel):
+    recording = tmp_path / "t.gbpf"
+    with gbpf.job(tmp_path, "--pattern", pattern, "--duration", 0, "--kernel-ns", 10000,
+                  "--wait", "sleep", "--cpu-ns", 20000) as job:
+        done = gbpf.gbpf("trace", "-p", job.pid, "-o", recording, "--wait", 50, "--warmup", 50,
+                         "--active", 3, "--repeat", 2, "--step-marker", marker)
+    assert done.returncode == 0, done.stderr
+    assert info(recording)["schedule_marker_per_step"] == str(per_step)
+    truth, = gbpf.truths(tmp_path).values()
+
+    def marks(call):
+        if kernel:
+            return call.api.startswith("cuLaunch") and kernel in (call.kernel or b"")
+        return call.api == marker
+
+    assert expect_between(truth.calls, recording, marks, 3 * per_step) == 2
+
+
+def test_another_rank_leads_when_the_first_ends(tmp_path):
+    recording = tmp_path / "t.gbpf"
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    with stepping(tmp_path / "b", pause_us=2000) as b, contextlib.ExitStack() as stack:
+        a = stack.enter_context(stepping(tmp_path / "a", pause_us=1000))
+        with gbpf.tracing(recording, "-p", f"{a.pid},{b.pid}", "--wait", 100, "--warmup", 60,
+                          "--active", 20, "--repeat", 6) as tracer:
+            cuda = tmp_path / "a" / "libcuda.so.1"
+            probed = code(a.pid, cuda, "cuLaunchKernel")
+            for _ in range(2):  # steps are known, the first window comes
+                gbpf.wait_until(lambda: code(a.pid, cuda, "cuLaunchKernel") != probed)
+                gbpf.wait_until(lambda: code(a.pid, cuda, "cuLaunchKernel") == probed)
+            stack.close()
+            tracer.wait(timeout=60)
+        assert tracer.returncode == 0, tracer.err
+    found = windows(recording)
+    end = a.calls[-1].leave
+    before = [w for w in found if w[1] < end]
+    after = [w for w in found if w[0] > end]
+    assert before and after and len(found) == 6
+    for leader, its in ((a, before), (b, after)):
+        for begin, last in its:
+            assert firing_at(leader, last) - firing_at(leader, begin) == 20
+
+
+def test_uneven_steps_are_not_guessed(tmp_path):
+    """Every third step has a backward pass more: then each of them counts, and this is said."""
+    recording = tmp_path / "t.gbpf"
+    with stepping(tmp_path, micro=1, other=3) as steps:
+        done = trace(steps, recording, "--warmup", 60, "--active", 9)
+        assert done.returncode == 0, done.stderr
+    per_step = int(info(recording)["schedule_marker_per_step"])
+    # three steps with four passes repeat as a whole, too: that is the outermost period
+    assert per_step in (1, 4)
+    expect_exactly(steps, recording, 9, per_step)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("unit", ["auto", "steps"])
+def test_no_marker(tmp_path, unit):
+    recording = tmp_path / "t.gbpf"
+    options = ["--steps"] if unit == "steps" else []
+    with stepping(tmp_path, marker=None) as steps:
+        done = trace(steps, recording, "--wait", 1, "--active", 1, *options)
+    assert "no step was seen" in done.stderr
+    if unit == "steps":
+        assert done.returncode == 1 and not recording.exists()
+        return
+    assert done.returncode == 0, done.stderr
+    assert "taken for seconds" in done.stderr
+    (begin, end), = windows(recording)
+    assert 1e9 <= end - begin
+    recorded = gbpf.calls(recording)
+    inside = [c for c in steps.calls if begin <= c.enter and c.leave <= end]
+    assert len(inside) <= len(recorded) <= len(inside) + 2
+
+
+def test_a_command(tmp_path):
+    """Its status is the answer; it ends by itself, after the last window."""
+    recording = tmp_path / "t.gbpf"
+    done = gbpf.gbpf("trace", "-o", recording, "--wait", 50, "--warmup", 60, "--active", 5, "--",
+                     gbpf.JOB, "--pattern", "graph", "--duration", 3, "--kernel-ns", 10000,
+                     "--wait", "sleep", "--cpu-ns", 20000, "--truth", tmp_path / "truth.%p",
+                     env=gbpf.sim_env())
+    assert done.returncode == 0, done.stderr
+    truth, = gbpf.truths(tmp_path).values()
+    assert expect_between(truth.calls, recording, lambda c: c.api == "cuGraphLaunch", 20) == 1
+    assert truth.calls[-1].leave > windows(recording)[0][1]
+
+
 @pytest.mark.parametrize("options, word", [
     (("--wait", "2"), "--active"),
     (("--active", "1", "--steps", "--seconds"), "exclude"),
