@@ -17,6 +17,7 @@ FUZZ_RUNS_metrics ?= 600
 FUZZ_RUNS_record ?= 300
 FUZZ_RUNS_session ?= 600
 FUZZ_RUNS_sidecar ?= 1500
+FUZZ_RUNS_trigger ?= 1000
 FUZZ_RUNS_works ?= 600
 FUZZ_SECONDS ?= 30
 FUZZ_BUILD = $(BUILD)/fuzz
