@@ -146,12 +146,9 @@ static double cost_worst(const struct session *s, const struct tracer_stats *sta
 
 static void cost_print(const struct session *s, const struct tracer_stats *stats)
 {
-	double window = 0, share;
+	double window = (double)session_recorded(s, s->begin, s->end), share;
 	char each[32];
-	size_t i;
 
-	for (i = 0; i < s->windows_count; i++)
-		window += (double)(s->windows[i].end - s->windows[i].begin);
 	if (!stats->cost.launch_ns || window <= 0)
 		return;
 	share = 100 * cost_worst(s, stats) / window;

@@ -11,6 +11,7 @@
 #include "model/grow.h"
 
 #define BLOCKS 20 /* in time, of each recording: long enough to be nearly independent */
+#define LEAST_RECORDED 4 /* a block counts with a quarter of the time of a usual one */
 
 const char *const measure_words[MEASURES] = {
 	[MEASURE_DISPATCH] = "dispatch_p50_ns", [MEASURE_STEP] = "step_ns",
@@ -94,11 +95,19 @@ static int fill(const struct session *s, struct block *blocks)
 	return err;
 }
 
+/* ns of a block in which probes were attached. */
+static double block_recorded(const struct session *s, size_t i)
+{
+	int64_t length = (s->end - s->begin) / BLOCKS, from = s->begin + (int64_t)i * length;
+
+	return (double)session_recorded(s, from, i + 1 < BLOCKS ? from + length : s->end);
+}
+
 static int of_calls(const struct session *s, struct value *out)
 {
 	struct block blocks[BLOCKS] = { { 0 } };
 	struct blocks dispatch = { 0 }, rate = { 0 }, wait = { 0 };
-	double seconds = (double)(s->end - s->begin) / 1e9 / BLOCKS;
+	double all = (double)session_recorded(s, s->begin, s->end), ns;
 	int err = s->end > s->begin ? fill(s, blocks) : 0;
 
 	for (size_t i = 0; i < BLOCKS; i++) {
@@ -106,10 +115,11 @@ static int of_calls(const struct session *s, struct value *out)
 
 		if (b->count)
 			block_add(&dispatch, (double)quantile(b->launches, b->count, 500));
-		if (b->all) {
-			block_add(&rate, (double)b->all / seconds);
+		ns = block_recorded(s, i);
+		if (b->all && ns * LEAST_RECORDED * BLOCKS >= all)
+			block_add(&rate, (double)b->all / (ns / 1e9));
+		if (b->all)
 			block_add(&wait, (double)b->wait / (double)b->all);
-		}
 		free(b->launches);
 	}
 	out[MEASURE_DISPATCH] = block_value(&dispatch);

@@ -214,10 +214,10 @@ int diag_facts(const struct session *s, uint32_t process, const struct shares *s
 	int err;
 
 	*out = (struct facts){ .s = s, .p = p, .process = process, .shares = shares,
-			       .steps = steps, .window = to > from ? to - from : 0,
+			       .steps = steps, .window = session_recorded(s, from, to),
 			       .heaviest = UINT32_MAX, .unsteady = UINT32_MAX };
-	pass.steady_from = from + out->window / 10;
-	pass.late_from = from + out->window / 2;
+	pass.steady_from = to > from ? from + (to - from) / 10 : from;
+	pass.late_from = to > from ? from + (to - from) / 2 : from;
 	err = each_thread(&pass, false);
 	if (!err) {
 		out->launch_p50 = quantile(pass.launches, pass.count, 500);

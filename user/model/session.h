@@ -268,6 +268,9 @@ struct session {
 int session_load(struct session **out, struct reader *r);
 void session_free(struct session *s); /* NULL is accepted */
 
+/* ns of [from, to) in which probes were attached. */
+int64_t session_recorded(const struct session *s, int64_t from, int64_t to);
+
 /* Value of an info key, or NULL. */
 const char *session_info(const struct session *s, const char *key);
 

@@ -28,6 +28,19 @@ static size_t windows_join(struct record_window *w, size_t count)
 	return kept;
 }
 
+int64_t session_recorded(const struct session *s, int64_t from, int64_t to)
+{
+	int64_t ns = 0;
+
+	for (size_t i = 0; i < s->windows_count; i++) {
+		int64_t begin = s->windows[i].begin > from ? s->windows[i].begin : from;
+		int64_t end = s->windows[i].end < to ? s->windows[i].end : to;
+
+		ns += end > begin ? end - begin : 0;
+	}
+	return ns;
+}
+
 /*
  * A file that was cut misses its last window: the events after the last known
  * one prove that it began, and how long it lasted at least.

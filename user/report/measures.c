@@ -7,16 +7,7 @@
 
 int64_t wall_in_windows(const struct session *s, int64_t from, int64_t to)
 {
-	int64_t wall = 0;
-
-	for (size_t i = 0; i < s->windows_count; i++) {
-		int64_t begin = s->windows[i].begin > from ? s->windows[i].begin : from;
-		int64_t end = s->windows[i].end < to ? s->windows[i].end : to;
-
-		if (end > begin)
-			wall += end - begin;
-	}
-	return wall;
+	return session_recorded(s, from, to);
 }
 
 int64_t process_wall(const struct session *s, const struct session_process *p)
