@@ -104,7 +104,8 @@ static void test_window_gap(void **state)
 	assert_int_equal(s->windows_count, 2);
 	assert_int_equal(s->begin, 1000);
 	assert_int_equal(s->end, 6000);
-	assert_int_equal(nth(s, 0)->flags, CALL_NO_END);
+	assert_int_equal(nth(s, 0)->flags, CALL_NO_END | CALL_CUT);
+	assert_int_equal(nth(s, 0)->end, 2000); /* it went on at least so long */
 	assert_int_equal(nth(s, 1)->parent, CALL_NONE);
 	assert_int_equal(nth(s, 2)->flags, CALL_NO_BEGIN);
 	feed_stop(&f);

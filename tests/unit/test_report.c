@@ -231,6 +231,33 @@ static void test_open_nested_time(void **state)
 	feed_stop(&f);
 }
 
+/* Going on when a window ended, and when the next began: of both what lies in them. */
+static void test_windows_cut_calls(void **state)
+{
+	struct feed f;
+	struct session *s;
+
+	feed_start(&f);
+	feed_window(&f, 1000, 11000);
+	feed_window(&f, 50000, 60000);
+	feed_window(&f, 90000, 95000);
+	feed_call(&f, 2000, 2500, F_ALLOC, SP);
+	feed_begin(&f, 4000, F_RT_SYNC, SP);
+	feed_begin(&f, 4100, F_SYNC, SP - 64);
+	/* the same functions at the same place, but it need not be the same call */
+	feed_end(&f, 53000, F_SYNC, SP - 64, 0);
+	feed_end(&f, 53100, F_RT_SYNC, SP, 0);
+	feed_call(&f, 54000, 54500, F_ALLOC, SP);
+	feed_poll(&f, 59000, 0, F_QUERY, SP, 5, 100);
+	s = feed_finish(&f);
+	assert_int_equal(s->quality.unpaired_begin, 0);
+	assert_int_equal(s->quality.unpaired_end, 0);
+	assert_field(s, "thread_sum", 1, "wall_ns", "25000");
+	assert_field(s, "thread_sum", 1, "waiting_ns", "11100"); /* 7000 + 3100 + 1000 */
+	assert_field(s, "thread_sum", 1, "dispatch_ns", "1000");
+	feed_stop(&f);
+}
+
 static void test_poll_counts(void **state)
 {
 	struct feed f;
@@ -391,6 +418,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_durations),
 		cmocka_unit_test(test_blocked_since_before),
 		cmocka_unit_test(test_open_nested_time),
+		cmocka_unit_test(test_windows_cut_calls),
 		cmocka_unit_test(test_poll_counts),
 		cmocka_unit_test(test_directions),
 		cmocka_unit_test(test_sort_and_top),

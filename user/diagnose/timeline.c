@@ -81,7 +81,16 @@ static int64_t end_of(const struct session *s, const struct call *c, uint32_t pr
 {
 	if (c->flags & CALL_OPEN)
 		return s->processes[process].last;
+	if (c->flags & CALL_CUT)
+		return c->end;
 	return call_duration(c) < 0 ? c->begin : c->end;
+}
+
+/* One that was going on when a window began was so from its begin on. */
+static int64_t begin_of(const struct session *s, const struct call *c)
+{
+	return c->flags & CALL_CUT && c->flags & CALL_NO_BEGIN ?
+		       session_window_begin(s, c->end) : c->begin;
 }
 
 static int add_thread(const struct session *s, const struct session_thread *t, int64_t quick,
@@ -94,15 +103,15 @@ static int add_thread(const struct session *s, const struct session_thread *t, i
 
 	for (uint32_t i = t->first_call; !err && i < t->first_call + t->calls; i++) {
 		const struct call *c = &s->calls[i];
-		int64_t end;
+		int64_t begin = begin_of(s, c), end;
 
 		if (c->parent != CALL_NONE)
 			continue;
 		end = end_of(s, c, t->process);
-		if (before != INT64_MIN && c->begin > before && c->begin - before < AWAY_NS)
-			err = append(l, from, before, c->begin, FEED_DISPATCH);
+		if (before != INT64_MIN && begin > before && begin - before < AWAY_NS)
+			err = append(l, from, before, begin, FEED_DISPATCH);
 		if (!err)
-			err = append(l, from, c->begin, end,
+			err = append(l, from, begin, end,
 				     state_of(s, c, queue_blocked(&queue, s, c, quick)));
 		before = end > before ? end : before;
 	}

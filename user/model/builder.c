@@ -62,6 +62,7 @@ int session_builder_finish(struct session_builder *b, enum reader_end end, uint6
 		err = builder_names(b);
 	if (!err)
 		err = builder_pair(b);
+	builder_cut(b);
 	if (!err)
 		err = builder_streams(b);
 	if (!err)

@@ -162,6 +162,7 @@ int builder_label(struct session_builder *b, const struct record_label *r); /* l
 void builder_labels(struct session_builder *b);
 int builder_processes(struct session_builder *b);	       /* process.c */
 int builder_windows(struct session_builder *b);		       /* windows.c */
+void builder_cut(struct session_builder *b); /* windows.c: calls that a window's end cut */
 int builder_names(struct session_builder *b);		       /* names.c */
 int builder_pair(struct session_builder *b);		       /* pair.c */
 int builder_cold(struct session_builder *b);		       /* cold.c */

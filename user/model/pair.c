@@ -24,6 +24,7 @@ struct pairing {
 	uint32_t poll_sp;
 	size_t segment; /* first call of this epoch */
 	bool entry_only; /* the thread's process */
+	bool fresh; /* no call began since the window did, and another was before it */
 };
 
 static void pop_lost(struct pairing *p)
@@ -99,6 +100,7 @@ static int on_begin(struct pairing *p, const struct pending *e)
 	struct call *c;
 	int err;
 
+	p->fresh = false;
 	pop_replaced(p, e->sp, api);
 	err = GROW(p->frames, p->cap, p->depth + 1);
 	if (!err)
@@ -171,10 +173,10 @@ static int end_without_begin(struct pairing *p, const struct pending *e)
 	err = call_add(p, &bare, &c);
 	if (err)
 		return err;
-	c->flags |= CALL_NO_BEGIN;
+	c->flags |= CALL_NO_BEGIN | (p->fresh ? CALL_CUT : 0);
 	set_parent(c, top_frame(p));
 	call_return(s, c, e->ret);
-	s->quality.unpaired_end++;
+	s->quality.unpaired_end += !p->fresh;
 	return keep_out(p, c, e);
 }
 
@@ -212,6 +214,7 @@ static int on_poll(struct pairing *p, const struct pending *e)
 
 	if (err)
 		return err;
+	p->fresh = false;
 	while (p->depth && top_frame(p)->sp < e->sp)
 		pop_lost(p);
 	c->flags |= CALL_POLL;
@@ -235,6 +238,15 @@ static int on_poll(struct pairing *p, const struct pending *e)
 	p->poll = (uint32_t)(c - s->calls);
 	p->poll_sp = e->sp;
 	return 0;
+}
+
+/* Calls that nothing closed: still running, unless their process is gone. */
+static void close_open(struct pairing *p, bool process_lives)
+{
+	struct session *s = p->b->s;
+
+	while (process_lives && p->depth)
+		s->calls[p->frames[--p->depth].call].flags |= CALL_OPEN;
 }
 
 /* The thread goes on in another epoch, or after a time without probes. */
@@ -286,15 +298,6 @@ static void thread_end(struct pairing *p)
 	t->calls = (uint32_t)(p->b->s->calls_count - t->first_call);
 }
 
-/* Calls that nothing closed: still running, unless their process is gone. */
-static void close_open(struct pairing *p, bool process_lives)
-{
-	struct session *s = p->b->s;
-
-	while (process_lives && p->depth)
-		s->calls[p->frames[--p->depth].call].flags |= CALL_OPEN;
-}
-
 /* Crosses all borders up to ts: *epoch and *window follow. */
 static int cross(struct pairing *p, const struct queue *q, int64_t ts, size_t *epoch,
 		 size_t last_epoch, size_t *window)
@@ -311,6 +314,8 @@ static int cross(struct pairing *p, const struct queue *q, int64_t ts, size_t *e
 		gap = true;
 	if (*epoch == old && !gap)
 		return 0;
+	close_open(p, gap && *epoch == old); /* builder_cut() says what became of them */
+	p->fresh = gap;
 	err = cut(p, (uint32_t)old);
 	if (err || b->epochs[*epoch].process == b->epochs[old].process)
 		return err;
@@ -357,6 +362,7 @@ static int pair_queue(struct pairing *p, struct queue *q)
 		err = thread_begin(p, q, b->epochs[epoch].process);
 	p->depth = 0;
 	p->poll = CALL_NONE;
+	p->fresh = false;
 	border = next_border(b, epoch, last_epoch, window);
 	for (size_t i = 0; i < q->count && !err; i++) {
 		if (q->events[i].ts >= border) {

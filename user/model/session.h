@@ -29,12 +29,14 @@ enum call_flags {
 	CALL_COLD_API = 1u << 10,   /* COLD as the first call of its API in the process */
 	CALL_COLD_KERNEL = 1u << 11, /* COLD as the first launch of its kernel in the process */
 	CALL_COLD_LOAD = 1u << 12,  /* the evidence for COLD_KERNEL is a module load just before */
+	CALL_CUT = 1u << 13, /* NO_END, NO_BEGIN: it was going on when a window ended, or began */
 };
 
 /*
  * begin and end are CLOCK_MONOTONIC ns, half-open. end is valid unless OPEN,
  * NO_END or ENTRY_ONLY, begin unless NO_BEGIN (it then equals end). A POLL
- * lasts from the first query's entry to the last one's return.
+ * lasts from the first query's entry to the last one's return. The end of one that is
+ * CUT is that of its window, where another window follows.
  */
 struct call {
 	int64_t begin, end;
@@ -270,6 +272,9 @@ void session_free(struct session *s); /* NULL is accepted */
 
 /* ns of [from, to) in which probes were attached. */
 int64_t session_recorded(const struct session *s, int64_t from, int64_t to);
+
+/* Begin of the window that ts is in, or ts. */
+int64_t session_window_begin(const struct session *s, int64_t ts);
 
 /* Value of an info key, or NULL. */
 const char *session_info(const struct session *s, const char *key);

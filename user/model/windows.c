@@ -41,6 +41,50 @@ int64_t session_recorded(const struct session *s, int64_t from, int64_t to)
 	return ns;
 }
 
+/* The last one that began by then; windows_count: none. */
+static size_t window_at(const struct session *s, int64_t ts)
+{
+	size_t low = 0, high = s->windows_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->windows[middle].begin <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? low - 1 : s->windows_count;
+}
+
+int64_t session_window_begin(const struct session *s, int64_t ts)
+{
+	size_t window = window_at(s, ts);
+
+	return window < s->windows_count && ts <= s->windows[window].end ?
+		       s->windows[window].begin : ts;
+}
+
+/* Nobody knows what became of a call that was open when a window ended, unless it was the last. */
+void builder_cut(struct session_builder *b)
+{
+	struct session *s = b->s;
+
+	for (size_t i = 0; s->windows_count > 1 && i < s->calls_count; i++) {
+		struct call *c = &s->calls[i];
+		size_t window;
+
+		if (!(c->flags & CALL_OPEN))
+			continue;
+		window = window_at(s, c->begin);
+		if (window + 1 >= s->windows_count)
+			continue;
+		c->flags = (uint16_t)((c->flags & ~CALL_OPEN) | CALL_NO_END | CALL_CUT);
+		if (c->end < s->windows[window].end)
+			c->end = s->windows[window].end;
+	}
+}
+
 /*
  * A file that was cut misses its last window: the events after the last known
  * one prove that it began, and how long it lasted at least.

@@ -43,8 +43,27 @@ static void walk_open(struct walk *w, const struct call *c)
 		put(w, &w->s->calls[c->parent], -span);
 }
 
+/* Until its window ended, or since it began. */
+static bool walk_cut(struct walk *w, const struct call *c)
+{
+	const struct call *outer = c->parent == CALL_NONE ? NULL : &w->s->calls[c->parent];
+	int64_t begin;
+
+	if (c->flags & CALL_NO_BEGIN) {
+		begin = session_window_begin(w->s, c->end);
+		w->leading = w->leading > begin ? w->leading : begin;
+		return true;
+	}
+	put(w, c, c->end - c->begin - c->children);
+	if (outer && outer->flags & CALL_CUT)
+		put(w, outer, c->begin - c->end);
+	return false;
+}
+
 static void walk_call(struct walk *w, const struct call *c, bool leading)
 {
+	if (c->flags & CALL_CUT)
+		leading = walk_cut(w, c);
 	if (c->flags & CALL_OPEN) {
 		walk_open(w, c);
 	} else if (c->flags & CALL_NO_BEGIN) {
@@ -62,7 +81,7 @@ static void walk_call(struct walk *w, const struct call *c, bool leading)
 			walk_poll(w, c);
 		else
 			put(w, c, call_self(w->s, c));
-	} else {
+	} else if (!(c->flags & CALL_CUT)) {
 		return;
 	}
 	w->timed = true;

@@ -17,6 +17,8 @@ static const char *state_of(const struct call *c)
 		return "open";
 	if (c->flags & CALL_ENTRY_ONLY)
 		return "entered"; /* whether it returned is not known */
+	if (c->flags & CALL_CUT && c->flags & CALL_NO_END)
+		return "window ended";
 	return c->flags & CALL_NO_END ? "never returned" : "returned";
 }
 
