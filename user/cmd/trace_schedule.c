@@ -59,19 +59,19 @@ static const char *senseless(const struct schedule_wish *w, bool time)
 	return NULL;
 }
 
-/* How often each step fired the marker, of those that are whole. */
+/* How often each step fired the marker; of the first one the beginning may not have been seen. */
 static void compare(const struct steps *v, const struct schedule_firing *f, size_t count,
 		    struct schedule_learnt *out)
 {
 	uint64_t before = 0;
 	size_t i, k = 0;
 
-	for (i = 0; i < v->count; i++) {
+	for (i = 1; i < v->count; i++) {
 		while (k < count && f[k].ts < v->begins[i])
 			k++;
 		if (k == count)
 			break; /* it did not fire any more: nothing is known of this one */
-		if (i) {
+		if (i > 1) {
 			uint64_t times = f[k].number - before;
 
 			out->uneven |= out->per_step && times != out->per_step;
@@ -106,7 +106,7 @@ static int learn_session(const struct session *s, uint32_t pid, const struct sch
 	err = steps_find(s, process, &v);
 	if (err)
 		return err;
-	if (v.count > 2)
+	if (v.count > 3)
 		compare(&v, f, count, out);
 	steps_free(&v);
 	return 0;
