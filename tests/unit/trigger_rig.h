@@ -19,8 +19,8 @@
 #define MS INT64_C(1000000)
 #define S (1000 * MS)
 
-static inline struct triggers *make(const char *const *texts, size_t count, const char *api, bool returns,
-			     char *why, size_t size)
+static inline struct triggers *make(const char *const *texts, size_t count, const char *api,
+				    bool returns, char *why, size_t size)
 {
 	static struct selection selection;
 	static struct trigger items[TRIGGERS_MAX];
@@ -63,7 +63,8 @@ static inline struct event half(const struct call *c, uint8_t kind)
 	return e;
 }
 
-static inline void put(struct triggers *t, uint32_t tid, const char *name, int64_t begin, int64_t length)
+static inline void put(struct triggers *t, uint32_t tid, const char *name, int64_t begin,
+		       int64_t length)
 {
 	struct call c = {.begin = begin, .end = begin + length, .tid = tid, .sp = 0x100,
 			 .api = catalogue_find(name)};

@@ -410,7 +410,8 @@ static int run_trace(const struct command *self, int argc, char **argv)
 	r.command_line = join(argc, argv);
 	status_line_init(&r.status, r.options.quiet);
 	if (recording && keep_asked(&r.options.keep))
-		status = usage("with --keep, -o wants a .gbpf file; gbpf export makes others of it");
+		status = usage("with --keep, -o wants a .gbpf file, of which gbpf export makes "
+			       "others");
 	else if (selection_parse(&r.selection, r.options.api ? r.options.api : "driver", why,
 			    sizeof(why)))
 		status = usage(why);
