@@ -6,8 +6,8 @@ import contextlib
 import gbpf
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65533", "--clear-groups"]
-TIGHT = ["--pattern", "train", "--duration", 0, "--dispatch-ns", 20000, "--cpu-ns", 50000,
-         "--truth-mib", 0]
+STEADY = ["--pattern", "train", "--duration", 0, "--kernel-ns", 20000, "--wait", "sleep",
+          "--truth-mib", 0]
 SOME = ["--api", "cuLaunchKernel,cuStreamSynchronize"]
 
 
@@ -29,7 +29,7 @@ def leaves(folder, *names):
 @contextlib.contextmanager
 def busy(tmp_path, **kwargs):
     """A job that must come to its end by SIGTERM, whatever was done to it."""
-    with gbpf.job(tmp_path, *TIGHT, name="truth", **kwargs) as job:
+    with gbpf.job(tmp_path, *STEADY, name="truth", **kwargs) as job:
         yield job
         assert job.poll() is None, "the target is gone"
     assert job.returncode == 0

@@ -9,7 +9,7 @@ import subprocess
 import gbpf
 import pytest
 import sandbox
-from runs import NOBODY, SOME, TIGHT, busy, fails, leaves, trace
+from runs import NOBODY, SOME, STEADY, busy, fails, leaves, trace
 
 pytestmark = [pytest.mark.root, pytest.mark.parallel]
 
@@ -70,7 +70,7 @@ def test_a_pid_that_dies_now(tmp_path, delay):
 
 def test_a_job_that_dies_while_it_is_attached_to(tmp_path):
     for delay in (0.02, 0.1, 0.2):
-        with gbpf.job(tmp_path, *TIGHT, name="truth") as job:
+        with gbpf.job(tmp_path, *STEADY, name="truth") as job:
             with subprocess.Popen(["sh", "-c", f"sleep {delay}; kill -9 {job.pid}"]):
                 done = trace("-p", job.pid, "-o", tmp_path / "t.gbpf", *SOME, timeout=60)
             if done.returncode:
@@ -254,7 +254,7 @@ def test_a_library_that_is_damaged(tmp_path, kind):
 
 def test_several_pids_in_every_way(tmp_path):
     with contextlib.ExitStack() as stack:
-        jobs = [stack.enter_context(gbpf.job(tmp_path, *TIGHT, name=f"t{i}")) for i in range(3)]
+        jobs = [stack.enter_context(gbpf.job(tmp_path, *STEADY, name=f"t{i}")) for i in range(3)]
         a, b, c = (job.pid for job in jobs)
         for args in (["-p", f"{a},{b}"], ["-p", a, "-p", b], ["-p", f"{a},{b}", "-p", a]):
             recording = tmp_path / "t.gbpf"
@@ -266,7 +266,7 @@ def test_several_pids_in_every_way(tmp_path):
 
 @pytest.mark.parametrize("follow", [True, False])
 def test_a_launcher_and_its_children(tmp_path, follow):
-    with gbpf.job(tmp_path, "--pattern", "train", "--duration", 1, "--children", 2, *TIGHT[4:],
+    with gbpf.job(tmp_path, "--pattern", "train", "--duration", 1, "--children", 2, *STEADY[4:],
                   "--start-delay", 0.5) as job:
         recording = tmp_path / "t.gbpf"
         done = trace("-q", "-p", job.pid, "-d", "1.3", "-o", recording, *SOME,

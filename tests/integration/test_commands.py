@@ -75,7 +75,7 @@ def test_sudo_variables_that_are_no_numbers(tmp_path, uid, gid):
 
 def job_line(*args):
     return [gbpf.JOB, "--lib", gbpf.SIM / "lib", "--truth-mib", "0", "--duration", "0",
-            "--dispatch-ns", "20000", "--cpu-ns", "50000", *args]
+            "--kernel-ns", "20000", "--wait", "sleep", *args]
 
 
 def test_ctrl_c_in_a_terminal(tmp_path):

@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.root, pytest.mark.parallel]
 QUICK_RUNGS = [*RUNGS[:-1], pytest.param(RUNGS[-1], marks=pytest.mark.long)]
 SOME = ["--api", "cuLaunchKernel,cuLaunchKernelEx,cuStreamSynchronize"]
 STEADY = ["--pattern", "train", "--dispatch-ns", 20000, "--cpu-ns", 50000]
+ASLEEP = ["--pattern", "train", "--kernel-ns", 20000, "--wait", "sleep"]  # most of the time
 
 
 @contextlib.contextmanager
@@ -326,7 +327,7 @@ JOB_LINE = [gbpf.JOB, "--lib", gbpf.SIM / "lib", "--quiet", *STEADY]
 def test_a_pid_that_is_used_again_is_another_process(tmp_path):
     """A named one has ended: who comes after it under its number is nobody's target."""
     recording = tmp_path / "t.gbpf"
-    with waiting(tmp_path / "stays", *STEADY, "--duration", 0) as stays:
+    with waiting(tmp_path / "stays", *ASLEEP, "--duration", 0) as stays:
         with waiting(tmp_path / "truth", *STEADY, "--iterations", 6) as first:
             with gbpf.tracing(recording, "-q", "-p", f"{first.pid},{stays.pid}", "-d", 0,
                               *SOME):
@@ -438,7 +439,7 @@ def test_a_thread_that_is_cancelled_inside_a_call(tmp_path, rung):
 @pytest.mark.parametrize("rung", RUNGS)
 def test_probes_go_when_gbpf_is_killed(tmp_path, rung, capsys):
     lib = gbpf.SIM / "lib" / "libcuda.so.1"
-    with waiting(tmp_path / "truth", *STEADY, "--duration", 0) as job:
+    with waiting(tmp_path / "truth", *ASLEEP, "--duration", 0) as job:
         job.send_signal(signal.SIGUSR1)
         with gbpf.tracing(tmp_path / "t.gbpf", "-q", "-p", job.pid, "-d", 0, "--rung", rung,
                           *SOME) as tracer:
@@ -470,7 +471,7 @@ def vital(pid):
 @pytest.mark.parametrize("cycles", [5, pytest.param(100, marks=pytest.mark.long)])
 def test_attached_to_again_and_again(tmp_path, cycles):
     before = programs()
-    with waiting(tmp_path / "truth", *STEADY, "--duration", 0, "--truth-mib", 0) as job:
+    with waiting(tmp_path / "truth", *ASLEEP, "--duration", 0, "--truth-mib", 0) as job:
         job.send_signal(signal.SIGUSR1)
         for cycle in range(cycles):
             done = gbpf.gbpf("trace", "-q", "-p", job.pid, "-d", "0.02", "-o",

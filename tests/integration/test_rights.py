@@ -46,7 +46,7 @@ def as_user(user, caps=()):
             f"--inh-caps={names}", f"--ambient-caps={names}"]
 
 
-JOB = "--truth-mib 0 --iterations 1000000000 --cpu-ns 20000"
+JOB = "--truth-mib 0 --iterations 1000000000 --kernel-ns 20000 --wait sleep"
 
 
 @contextlib.contextmanager
