@@ -288,6 +288,18 @@ static bool says(struct file *f, enum record_kind kind, const char *text)
 	return strstr(log_text(&f->log[kind]), hex);
 }
 
+static size_t times(struct file *f, enum record_kind kind, const char *text)
+{
+	const char *at = log_text(&f->log[kind]);
+	size_t n = 0;
+
+	while ((at = strstr(at, text))) {
+		at += strlen(text);
+		n++;
+	}
+	return n;
+}
+
 static void test_names_of_long_ago(void **state)
 {
 	struct keep *k = make(2 * S, KEEP_BYTES_MIN);
@@ -308,6 +320,8 @@ static void test_names_of_long_ago(void **state)
 	add_thread(k, 2, 22, "dead_thread");
 	add_process(k, START + 5 * S, 2, RECORD_PROCESS_EXIT, "short_lived");
 	fill(k, START, now - S);
+	add_thread(k, 1, 11, "worker"); /* said again: nothing new */
+	add_name(k, now - S - 5, 1, 0x30, "loaded_instead");
 	add_name(k, now - S, 1, 0x20, "new_name");
 	add_process(k, now - S, 3, RECORD_PROCESS_FORK, "newcomer");
 	fill(k, now - S, now);
@@ -332,7 +346,9 @@ static void test_names_of_long_ago(void **state)
 	assert_non_null(strstr(log_text(&f.log[RECORD_NAME]), line));
 	assert_true(says(&f, RECORD_NAME, "new_name"));
 	assert_true(says(&f, RECORD_NAME, "loaded_instead"));
+	assert_int_equal(times(&f, RECORD_NAME, "name "), 3);
 	assert_true(says(&f, RECORD_THREAD, "worker"));
+	assert_int_equal(times(&f, RECORD_THREAD, "thread 1 11 "), 1);
 	assert_false(says(&f, RECORD_THREAD, "dead_thread"));
 	file_free(&f);
 	/* a part that begins after the new name has only that */
