@@ -75,7 +75,12 @@ struct gpu_random_options {
 	unsigned processes, threads, streams, devices; /* threads and streams: a process' */
 	unsigned calls;				       /* a thread's, at most */
 	bool hostile; /* names, times, sizes at the edges of what records can hold */
-	bool no_work_calls; /* as CUPTI up to 12.4; one thread a process then */
+	bool no_work_calls; /* as where nobody records calls; one thread a process then */
+	int64_t every, moment; /* calls are recorded for so long, every so often; 0: always */
+	bool own_streams;      /* each thread has its own */
+	bool alike;	       /* one kernel is launched, nothing else */
+	unsigned lost;	       /* works of 1000 */
+	unsigned cut;	       /* of 1000: where the window ends, in the middle of work; 0: after it */
 };
 
 /* What really caused a work. */
@@ -166,12 +171,20 @@ static inline void gpu_random_graph(struct gpu_random *g, int64_t at, uint32_t s
 static inline void gpu_random_call(struct gpu_random *g, int64_t *at)
 {
 	uint32_t stream = (uint32_t)gpu_rand(g, g->o->streams);
-	uint64_t handle = 0x5500 + stream * 16, what = gpu_rand(g, 16);
+	uint64_t handle, what = gpu_rand(g, 16);
 	uint32_t shape = (uint32_t)gpu_rand(g, GPU_SHAPES);
 	int64_t end = *at + 1500 + (int64_t)gpu_rand(g, 4000);
-	uint32_t told = g->o->no_work_calls ? 0 : ++g->correlation;
+	bool seen = !g->o->no_work_calls && (!g->o->every || *at % g->o->every < g->o->moment);
+	uint32_t told = seen ? g->correlation + 1 : 0;
 
-	g->correlation += !told;
+	g->correlation++;
+	if (g->o->own_streams)
+		stream = (g->f->tid - g->f->pid) % g->o->streams;
+	handle = 0x5500 + stream * 16;
+	if (g->o->alike) {
+		what = what < 14 ? 0 : 15;
+		shape = 3;
+	}
 	if (what < 9) {
 		feed_launched(g->f, *at, end, 0x1000 + shape, handle,
 			      g->o->hostile && shape == 4 ? UINT32_MAX : shape + 1,
@@ -253,7 +266,7 @@ static inline int64_t gpu_random_threads(struct gpu_random *g)
 
 static inline void gpu_random_process(struct gpu_random *g)
 {
-	int64_t last;
+	int64_t last, end = 0;
 
 	for (uint32_t d = 0; d < g->o->devices; d++) {
 		char uuid[32];
@@ -266,14 +279,20 @@ static inline void gpu_random_process(struct gpu_random *g)
 	last = gpu_random_threads(g);
 	for (unsigned i = 0; i < g->o->streams; i++)
 		last = g->free_at[i] > last ? g->free_at[i] : last;
-	feed_cover(g->f, 500000, last + 1000);
+	if (g->o->cut)
+		end = last / 1000 * g->o->cut;
+	feed_cover(g->f, 500000, end ? end : last + 1000);
+	if (g->o->lost)
+		feed_sidecar(g->f, last, RECORD_SIDECAR_DROPPED, 1, "");
 	for (size_t i = g->count; i-- > g->first;) { /* buffers come as they like */
 		size_t j = g->first + (size_t)gpu_rand(g, i - g->first + 1);
 		struct record_work w = g->works[j];
 
 		g->works[j] = g->works[i];
 		g->works[i] = w;
-		feed_work(g->f, &w);
+		if ((!end || w.begin + (int64_t)w.duration < end) &&
+		    (!g->o->lost || gpu_rand(g, 1000) >= g->o->lost))
+			feed_work(g->f, &w);
 	}
 	if (g->o->hostile)
 		gpu_random_edges(g);

@@ -87,7 +87,7 @@ bool join_fits(const struct join *j, const struct call *c, const struct work *w)
 		!memcmp(a->block, shape->block, sizeof(a->block)));
 }
 
-static bool ids_are_wrong(const struct join *j, uint32_t process, const struct work *w)
+bool join_ids_are_wrong(const struct join *j, uint32_t process, const struct work *w)
 {
 	return w->graph && w->begin >= j->of[process].graphs_wrong;
 }
@@ -132,7 +132,7 @@ static void join_works(struct join *j)
 		for (uint32_t w = 0; w < st->works; w++) {
 			struct work *work = &s->works[st->first_work + w];
 
-			if (!ids_are_wrong(j, st->process, work))
+			if (!join_ids_are_wrong(j, st->process, work))
 				join_work(j, work, st->process, &near);
 		}
 	}
@@ -203,7 +203,7 @@ static int distrust_graphs(struct join *j)
 			of->graphs_wrong = s->covers[i].begin;
 	}
 	for (size_t i = 0; i < s->works_count && !err; i++)
-		if (ids_are_wrong(j, s->streams[s->works[i].stream].process, &s->works[i]))
+		if (join_ids_are_wrong(j, s->streams[s->works[i].stream].process, &s->works[i]))
 			s->works[i].call = CALL_NONE;
 	free(worked);
 	free(doubts);
@@ -256,8 +256,10 @@ int builder_join(struct session_builder *b)
 	if (!err) {
 		sort_causes(&j);
 		join_works(&j);
-		err = distrust_graphs(&j);
+		err = join_chain(&j);
 	}
+	if (!err)
+		err = distrust_graphs(&j);
 	if (!err)
 		err = join_order(&j);
 	if (!err)

@@ -32,13 +32,28 @@ struct join {
 	size_t causes_count, causes_cap, work_calls_cap;
 };
 
+enum sort { SORT_KERNEL, SORT_GRAPH, SORT_COPY, SORTS, SORT_NONE = SORTS };
+
 /* Each returns 0 or -ENOMEM. */
 int join_notes(struct join *j);	 /* join_notes.c: CUPTI's records to calls */
+int join_chain(struct join *j);	 /* join_chain.c: from those on, in the order of each stream */
 int join_order(struct join *j);	 /* join_order.c: what has no ids that can be believed, by order */
 int join_finish(struct join *j); /* join_finish.c: works by call, names, counts */
 
 /* Could this call have caused this work? May be asked of any two of one process. */
 bool join_fits(const struct join *j, const struct call *c, const struct work *w);
+
+/* Likewise of a call and all works of one id, with names and bytes, but not times. */
+bool join_fits_all(const struct join *j, const struct call *c, const uint32_t *works,
+		   uint32_t count);
+/* SORT_NONE: it causes no work, or failed. */
+enum sort join_sort(const struct session *s, const struct call *c);
+enum sort join_work_sort(const struct work *w);
+/* The handle that the call was given, 0 if none. */
+uint64_t join_stream(const struct session *s, const struct call *c);
+/* The caller frees: of calls, whether another call that causes work is inside. NULL: no memory. */
+bool *join_outer(const struct session *s);
+bool join_ids_are_wrong(const struct join *j, uint32_t process, const struct work *w);
 
 /* The cover of a process that all of [from, to] is in; covers_count: none. */
 size_t join_cover(const struct session *s, uint32_t process, int64_t from, int64_t to);

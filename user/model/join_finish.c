@@ -101,7 +101,7 @@ static int check_graphs(struct join *j, const uint32_t *at, bool *changed)
 
 /* ---- what matches teach ---- */
 
-static uint64_t stream_of(const struct session *s, const struct call *c)
+uint64_t join_stream(const struct session *s, const struct call *c)
 {
 	if (c->flags & CALL_ARGS_LAUNCH)
 		return s->launches[c->args].stream;
@@ -118,7 +118,7 @@ static void learn_handles(struct session *s)
 			const struct work *work = &s->works[st->first_work + w];
 
 			if (work->call != CALL_NONE && !work->graph)
-				st->handle = stream_of(s, &s->calls[work->call]);
+				st->handle = join_stream(s, &s->calls[work->call]);
 		}
 	}
 }

@@ -14,8 +14,6 @@
 #define LONGEST_RUN 64	 /* calls that overlap one another */
 #define NEAR 4		 /* calls that may be around the begin of a window */
 
-enum sort { SORT_KERNEL, SORT_GRAPH, SORT_COPY, SORTS, SORT_NONE = SORTS };
-
 struct caller {
 	int64_t begin, end;
 	uint32_t call;
@@ -38,7 +36,7 @@ struct ordering {
 		bunches_cap;
 };
 
-static enum sort call_sort(const struct session *s, const struct call *c)
+enum sort join_sort(const struct session *s, const struct call *c)
 {
 	uint8_t sorts = s->apis[c->api].sorts;
 
@@ -51,23 +49,22 @@ static enum sort call_sort(const struct session *s, const struct call *c)
 	return sorts & API_IS_COPY ? SORT_COPY : SORT_NONE;
 }
 
-static enum sort work_sort(const struct work *w)
+enum sort join_work_sort(const struct work *w)
 {
 	if (w->graph)
 		return SORT_GRAPH;
 	return w->kind == RECORD_WORK_KERNEL ? SORT_KERNEL : SORT_COPY;
 }
 
-static int mark_outer(const struct session *s, bool **out)
+bool *join_outer(const struct session *s)
 {
 	bool *outer = calloc(s->calls_count + 1, sizeof(*outer));
 
-	*out = outer;
 	for (size_t i = s->calls_count; outer && i-- > 0;)
-		if ((outer[i] || call_sort(s, &s->calls[i]) != SORT_NONE) &&
+		if ((outer[i] || join_sort(s, &s->calls[i]) != SORT_NONE) &&
 		    s->calls[i].parent < i)
 			outer[s->calls[i].parent] = true;
-	return outer ? 0 : -ENOMEM;
+	return outer;
 }
 
 static int caller_order(const void *pa, const void *pb)
@@ -106,7 +103,7 @@ static int thread_callers(struct ordering *o, const struct session_thread *t, en
 		const struct call *c = &s->calls[i];
 		bool inside = c->begin >= v->begin && c->end <= v->end;
 
-		if (o->outer[i] || call_sort(s, c) != sort || c->end <= v->begin ||
+		if (o->outer[i] || join_sort(s, c) != sort || c->end <= v->begin ||
 		    call_duration(c) < 0)
 			continue;
 		o->edges += !inside;
@@ -160,7 +157,7 @@ static int stream_works(struct ordering *o, const struct session_stream *st, enu
 			high = middle;
 	}
 	for (; low < end && s->works[low].begin < o->cover->end; low++) {
-		if (work_sort(&s->works[low]) != sort || s->works[low].call != CALL_NONE)
+		if (join_work_sort(&s->works[low]) != sort || s->works[low].call != CALL_NONE)
 			continue;
 		if (GROW(o->works, o->works_cap, o->works_count + 1))
 			return -ENOMEM;
@@ -212,23 +209,27 @@ static bool same_kernel(const struct session *s, const struct call *c, const str
 	return !s->kernels[c->kernel].named || !s->kernels[w->kernel].named;
 }
 
-static bool fits(const struct ordering *o, const struct caller *a, const struct bunch *b)
+bool join_fits_all(const struct join *j, const struct call *c, const uint32_t *works,
+		   uint32_t count)
 {
-	const struct session *s = o->j->s;
-	const struct call *c = &s->calls[a->call];
+	const struct session *s = j->s;
 
-	if (b->begin < a->begin - o->j->slack)
-		return false;
-	for (uint32_t i = 0; i < b->count; i++) {
-		const struct work *w = &s->works[o->works[b->work + i]];
+	for (uint32_t i = 0; i < count; i++) {
+		const struct work *w = &s->works[works[i]];
 
-		if (!join_fits(o->j, c, w) || (!w->graph && !same_kernel(s, c, w)))
+		if (!join_fits(j, c, w) || (!w->graph && !same_kernel(s, c, w)))
 			return false;
 		if (w->kind != RECORD_WORK_KERNEL && c->flags & CALL_ARGS_CALL && !w->graph &&
 		    s->transfers[c->args].bytes && s->transfers[c->args].bytes != w->bytes)
 			return false;
 	}
 	return true;
+}
+
+static bool fits(const struct ordering *o, const struct caller *a, const struct bunch *b)
+{
+	return b->begin >= a->begin - o->j->slack &&
+	       join_fits_all(o->j, &o->j->s->calls[a->call], o->works + b->work, b->count);
 }
 
 static void take(const struct ordering *o, const struct caller *a, const struct bunch *b)
@@ -401,8 +402,9 @@ int join_order(struct join *j)
 		if (ordered++ == MOST_COVERS)
 			break;
 		if (!outer)
-			err = mark_outer(s, &outer);
+			outer = join_outer(s);
 		o.outer = outer;
+		err = outer ? 0 : -ENOMEM;
 		if (!err)
 			err = order_cover(&o);
 	}

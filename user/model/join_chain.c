@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * CUPTI's records of calls cost more than all others, so the sidecar takes them for moments
+ * only. They are anchors: from each, works and calls of the same streams go on in step, since
+ * a stream runs what it was given in that order, and ids rise from call to call. Every pair
+ * must fit (kernel, grid, bytes, time), and a sync bounds when work may begin. Between two
+ * anchors both ways must agree; where something is missing they do not, and that stays
+ * unmatched.
+ */
+#include "model/join_chain.h"
+
+#define WAITS 16 /* streams of one thread whose syncs are remembered */
+
+enum mark {
+	MARK_PER_THREAD = 1, MARK_WAIT_ALL = 2, MARK_WAIT_STREAM = 4, MARK_CAPTURE = 8,
+	MARK_CAPTURED = 16,
+};
+
+static uint8_t mark_of(const char *name)
+{
+	uint8_t mark = 0;
+
+	if (strstr(name, "_ptsz") || strstr(name, "_ptds"))
+		mark |= MARK_PER_THREAD;
+	if (strstr(name, "CtxSynchronize") || strstr(name, "DeviceSynchronize"))
+		mark |= MARK_WAIT_ALL;
+	if (strstr(name, "StreamSynchronize"))
+		mark |= MARK_WAIT_STREAM;
+	if (strstr(name, "StreamBeginCapture"))
+		mark |= MARK_CAPTURE;
+	if (strstr(name, "StreamEndCapture"))
+		mark |= MARK_CAPTURED;
+	return mark;
+}
+
+/* ---- calls ---- */
+
+/* 0 and 1 are one stream, 2 is one of each thread, and 0 means 2 to some functions. */
+static int key_of(struct chain *c, const struct call *call, uint32_t *out)
+{
+	uint64_t handle = join_stream(c->j->s, call), thread = 0;
+
+	if (handle == 2 || (!handle && c->marks[call->api] & MARK_PER_THREAD))
+		thread = (uint64_t)call->thread + 1;
+	handle = handle <= 2 ? 0 : handle;
+	*out = map_get(&c->keys, handle, thread);
+	if (*out != MAP_NONE)
+		return 0;
+	*out = c->keys_count;
+	return map_put(&c->keys, handle, thread, c->keys_count++);
+}
+
+/* When waits of a thread end, from its last call back to the first. */
+struct waits {
+	int64_t all, end[WAITS];
+	uint64_t handle[WAITS];
+	unsigned next;
+};
+
+static void note_wait(const struct chain *c, struct waits *w, const struct call *call)
+{
+	uint8_t mark = c->marks[call->api];
+
+	if (call_duration(call) < 0 || call->flags & CALL_ERROR)
+		return;
+	if (mark & MARK_WAIT_ALL && c->one_context)
+		w->all = call->end;
+	if (mark & MARK_WAIT_STREAM && call->flags & CALL_ARGS_CALL) {
+		w->handle[w->next % WAITS] = c->j->s->transfers[call->args].object;
+		w->end[w->next++ % WAITS] = call->end;
+	}
+}
+
+static int64_t wait_after(const struct waits *w, uint64_t handle)
+{
+	int64_t end = w->all;
+
+	for (unsigned i = w->next; i && w->next - i < WAITS; i--)
+		if (w->handle[(i - 1) % WAITS] == handle)
+			return w->end[(i - 1) % WAITS] < end ? w->end[(i - 1) % WAITS] : end;
+	return end;
+}
+
+static int add_link(struct chain *c, uint32_t i, int64_t until)
+{
+	const struct call *call = &c->j->s->calls[i];
+	struct link *l;
+	uint32_t key;
+	int err = GROW(c->links, c->links_cap, c->links_count + 1);
+
+	if (!err)
+		err = key_of(c, call, &key);
+	if (err)
+		return err;
+	l = &c->links[c->links_count++];
+	*l = (struct link){ .begin = call->begin, .end = call->begin, .until = until, .call = i,
+			    .key = key };
+	if (call_duration(call) >= 0)
+		l->end = call->end;
+	return 0;
+}
+
+/* What is captured into a graph does not run; seen from behind, its end comes first. */
+static int thread_links(struct chain *c, const struct session_thread *t)
+{
+	const struct session *s = c->j->s;
+	struct waits waits = { .all = TS_LIMIT };
+	bool captured = false;
+	int err = 0;
+
+	for (uint32_t i = t->first_call + t->calls; i-- > t->first_call && !err;) {
+		const struct call *call = &s->calls[i];
+		uint8_t mark = c->marks[call->api];
+
+		if (call->begin < c->from)
+			break;
+		if (mark & (MARK_CAPTURE | MARK_CAPTURED))
+			captured = mark & MARK_CAPTURED;
+		if (call->begin >= c->to || call->flags & CALL_NO_BEGIN)
+			continue;
+		note_wait(c, &waits, call);
+		if (!captured && !c->outer[i] && join_sort(s, call) != SORT_NONE)
+			err = add_link(c, i, wait_after(&waits, join_stream(s, call)));
+	}
+	return err;
+}
+
+static int link_order(const void *pa, const void *pb)
+{
+	const struct link *a = pa, *b = pb;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return a->call < b->call ? -1 : a->call > b->call;
+}
+
+static int find_links(struct chain *c)
+{
+	const struct session *s = c->j->s;
+	int err = 0;
+
+	c->links_count = 0;
+	c->keys_count = 0;
+	map_free(&c->keys);
+	for (size_t t = 0; t < s->threads_count && !err; t++)
+		if (s->threads[t].process == c->process)
+			err = thread_links(c, &s->threads[t]);
+	return err;
+}
+
+/* ---- works ---- */
+
+/* Ids wrap: they are told by how far they are from that of a work in the midst. */
+static int work_order(const void *pa, const void *pb, void *ctx)
+{
+	const struct work *works = ctx;
+	const struct work *a = &works[*(const uint32_t *)pa], *b = &works[*(const uint32_t *)pb];
+	int32_t apart = (int32_t)(a->correlation - b->correlation);
+
+	if (apart)
+		return apart < 0 ? -1 : 1;
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+static int find_works(struct chain *c)
+{
+	const struct session *s = c->j->s;
+	const struct session_stream *st = s->streams;
+
+	c->works_count = 0;
+	for (const struct session_stream *end = st + s->streams_count; st < end; st++) {
+		if (st->process != c->process)
+			continue;
+		for (uint32_t w = st->first_work; w < st->first_work + st->works; w++) {
+			if (s->works[w].begin < c->from || s->works[w].begin >= c->to ||
+			    join_ids_are_wrong(c->j, c->process, &s->works[w]))
+				continue;
+			if (GROW(c->works, c->works_cap, c->works_count + 1))
+				return -ENOMEM;
+			c->works[c->works_count++] = w;
+		}
+	}
+	if (c->works_count)
+		qsort_r(c->works, c->works_count, sizeof(*c->works), work_order, s->works);
+	return 0;
+}
+
+static int find_pieces(struct chain *c)
+{
+	const struct session *s = c->j->s;
+	int err = 0;
+
+	c->pieces_count = 0;
+	for (size_t i = 0; i < c->works_count && !err; i++) {
+		const struct work *w = &s->works[c->works[i]];
+		struct piece *last = c->pieces_count ? &c->pieces[c->pieces_count - 1] : NULL;
+
+		if (last && last->id == w->correlation) {
+			last->count++;
+			continue;
+		}
+		err = GROW(c->pieces, c->pieces_cap, c->pieces_count + 1);
+		if (err)
+			break;
+		c->pieces[c->pieces_count++] = (struct piece){
+			.begin = w->begin, .id = w->correlation, .first = (uint32_t)i, .count = 1,
+			.link = LINK_NONE };
+	}
+	return err;
+}
+
+/* ---- streams and their handles, as the anchors show them ---- */
+
+static uint32_t root(struct chain *c, uint32_t i)
+{
+	while (c->parent[i] != i) {
+		c->parent[i] = c->parent[c->parent[i]];
+		i = c->parent[i];
+	}
+	return i;
+}
+
+static const struct work *first_work(const struct chain *c, const struct piece *p)
+{
+	return &c->j->s->works[c->works[p->first]];
+}
+
+static uint32_t stream_node(const struct chain *c, const struct piece *p)
+{
+	return c->keys_count + first_work(c, p)->stream;
+}
+
+/* Nodes of a graph run on streams of its own choice: whoever launches graphs is one group. */
+static void unite_graphs(struct chain *c)
+{
+	const struct session *s = c->j->s;
+	uint32_t graphs = LINK_NONE;
+
+	for (size_t i = 0; i < c->links_count; i++) {
+		if (join_sort(s, &s->calls[c->links[i].call]) != SORT_GRAPH)
+			continue;
+		if (graphs == LINK_NONE)
+			graphs = root(c, c->links[i].key);
+		c->parent[root(c, c->links[i].key)] = root(c, graphs);
+	}
+	for (size_t i = 0; i < c->works_count && graphs != LINK_NONE; i++)
+		if (s->works[c->works[i]].graph)
+			c->parent[root(c, c->keys_count + s->works[c->works[i]].stream)] =
+				root(c, graphs);
+}
+
+static void unite(struct chain *c)
+{
+	unite_graphs(c);
+	for (size_t i = 0; i < c->links_count; i++)
+		c->link_of[c->links[i].call] = (uint32_t)i + 1;
+	for (size_t i = 0; i < c->pieces_count; i++) {
+		uint32_t call = first_work(c, &c->pieces[i])->call, link;
+
+		link = call == CALL_NONE ? 0 : c->link_of[call];
+		if (link)
+			c->parent[root(c, c->links[link - 1].key)] =
+				root(c, stream_node(c, &c->pieces[i]));
+	}
+	for (size_t i = 0; i < c->links_count; i++) {
+		c->links[i].group = root(c, c->links[i].key);
+		c->link_of[c->links[i].call] = 0;
+	}
+	for (size_t i = 0; i < c->pieces_count; i++)
+		c->pieces[i].group = root(c, stream_node(c, &c->pieces[i]));
+}
+
+static int find_groups(struct chain *c)
+{
+	size_t nodes = c->keys_count + c->j->s->streams_count;
+
+	if (GROW(c->parent, c->parents_cap, nodes + 1))
+		return -ENOMEM;
+	for (size_t i = 0; i < nodes; i++)
+		c->parent[i] = (uint32_t)i;
+	unite(c);
+	return 0;
+}
+
+/* Pieces keep the order of their ids within a group. */
+static int piece_order(const void *pa, const void *pb)
+{
+	const struct piece *a = pa, *b = pb;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static void know_anchors(struct chain *c)
+{
+	for (size_t i = 0; i < c->links_count; i++)
+		c->link_of[c->links[i].call] = (uint32_t)i + 1;
+	for (size_t i = 0; i < c->pieces_count; i++) {
+		struct piece *p = &c->pieces[i];
+		uint32_t call = first_work(c, p)->call;
+		uint32_t link = call == CALL_NONE ? 0 : c->link_of[call];
+
+		if (link)
+			c->links[link - 1].taken = true;
+		if (call != CALL_NONE)
+			p->link = link ? link - 1 : LINK_OUTSIDE;
+	}
+	for (size_t i = 0; i < c->links_count; i++)
+		c->link_of[c->links[i].call] = 0;
+}
+
+/* One window of the sidecar, or a part of the time that has it in the middle. */
+static int chain_part(struct chain *c)
+{
+	int err = find_works(c);
+
+	if (!err)
+		err = find_pieces(c);
+	if (!err && c->pieces_count)
+		err = find_links(c);
+	if (!err && c->pieces_count)
+		err = find_groups(c);
+	if (err || !c->pieces_count || !c->links_count)
+		return err;
+	qsort(c->links, c->links_count, sizeof(*c->links), link_order);
+	qsort(c->pieces, c->pieces_count, sizeof(*c->pieces), piece_order);
+	know_anchors(c);
+	return chain_walk(c);
+}
+
+static bool one_context(const struct session *s, uint32_t process)
+{
+	const struct session_stream *first = NULL;
+
+	for (size_t i = 0; i < s->streams_count; i++) {
+		const struct session_stream *st = &s->streams[i];
+
+		if (st->process != process)
+			continue;
+		if (first && (first->context != st->context || first->device != st->device))
+			return false;
+		first = st;
+	}
+	return true;
+}
+
+static int chain_covers(struct chain *c)
+{
+	const struct session *s = c->j->s;
+	int err = 0;
+
+	for (size_t i = 0; i < s->covers_count && !err; i++) {
+		const struct session_cover *v = &s->covers[i];
+		bool first = !i || v[-1].process != v->process;
+		bool last = i + 1 == s->covers_count || v[1].process != v->process;
+
+		if (!c->j->of[v->process].notes)
+			continue;
+		if (first)
+			c->one_context = one_context(s, v->process);
+		c->process = v->process;
+		c->from = first ? INT64_MIN : v[-1].end + (v->begin - v[-1].end) / 2;
+		c->to = last ? INT64_MAX : v->end + (v[1].begin - v->end) / 2;
+		err = chain_part(c);
+	}
+	return err;
+}
+
+int join_chain(struct join *j)
+{
+	struct session *s = j->s;
+	struct chain c = { .j = j };
+	int err;
+
+	c.lossy = s->join.dropped || s->join.bad;
+	c.outer = join_outer(s);
+	c.marks = calloc(s->apis_count + 1, sizeof(*c.marks));
+	c.link_of = calloc(s->calls_count + 1, sizeof(*c.link_of));
+	err = c.outer && c.marks && c.link_of ? 0 : -ENOMEM;
+	for (size_t i = 0; i < s->apis_count && !err; i++)
+		c.marks[i] = mark_of(s->apis[i].name);
+	if (!err)
+		err = chain_covers(&c);
+	map_free(&c.keys);
+	free((void *)c.outer);
+	free(c.marks);
+	free(c.link_of);
+	free(c.links);
+	free(c.pieces);
+	free(c.works);
+	free(c.parent);
+	free(c.forward);
+	free(c.backward);
+	free(c.owner);
+	return err;
+}

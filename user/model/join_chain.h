@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of join_chain.c and join_walk.c share; nobody else includes this. */
+#ifndef GBPF_MODEL_JOIN_CHAIN_H
+#define GBPF_MODEL_JOIN_CHAIN_H
+
+#include "model/join.h"
+
+#define LINK_NONE UINT32_MAX
+#define LINK_OUTSIDE (UINT32_MAX - 1) /* known, and not in this part */
+
+struct link { /* a call that causes work */
+	int64_t begin, end, until; /* until: its work has begun by then */
+	uint32_t call, key, group;
+	bool taken;
+};
+
+struct piece { /* works of one id */
+	int64_t begin;
+	uint32_t id, first, count, group;
+	uint32_t link; /* index, LINK_NONE or LINK_OUTSIDE */
+};
+
+struct chain {
+	struct join *j;
+	const bool *outer;
+	uint8_t *marks;	  /* of apis: enum mark */
+	uint32_t *link_of; /* of calls: index + 1 into links of this part */
+	struct link *links;
+	struct piece *pieces;
+	uint32_t *works, *parent, *forward, *backward, *owner;
+	struct map keys;
+	size_t links_count, links_cap, pieces_count, pieces_cap, works_count, works_cap;
+	size_t parents_cap, forward_cap, backward_cap, owner_cap;
+	uint32_t keys_count, process;
+	int64_t from, to;
+	bool one_context;
+	bool lossy; /* works may be missing */
+};
+
+/* join_walk.c: matches what the anchors of each group lead to. 0 or -ENOMEM. */
+int chain_walk(struct chain *c);
+
+#endif
