@@ -11,11 +11,11 @@
 #   make fuzz                 only builds
 
 FUZZ_RUNS ?= 10000
-FUZZ_RUNS_elf ?= 30000
-FUZZ_RUNS_export ?= 60
-FUZZ_RUNS_metrics ?= 600
+FUZZ_RUNS_elf ?= 15000
+FUZZ_RUNS_export ?= 40
+FUZZ_RUNS_metrics ?= 300
 FUZZ_RUNS_record ?= 300
-FUZZ_RUNS_session ?= 600
+FUZZ_RUNS_session ?= 300
 FUZZ_RUNS_sidecar ?= 1500
 FUZZ_RUNS_trigger ?= 1000
 FUZZ_RUNS_works ?= 600

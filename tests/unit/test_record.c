@@ -109,7 +109,7 @@ static void round_trip_job(void **state)
 	log_new(&back);
 	data_begin(&d, 7, 9, false);
 	assert_int_equal(writer_new(&w, dup(fd), 0), 0);
-	for (int i = 0; i < 100000; i++) {
+	for (int i = 0; i < 30000; i++) {
 		struct event e;
 
 		data_next(&d, &e);

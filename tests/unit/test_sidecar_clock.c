@@ -283,7 +283,7 @@ static void anything(void **state)
 	struct piece p[12];
 	size_t round, i;
 
-	for (round = 0; round < 60; round++) {
+	for (round = 0; round < 20; round++) {
 		for (i = 0; i < 12; i++) {
 			p[i].from = i ? p[i - 1].from + (int64_t)random_below(9 * SECOND) : 0;
 			p[i].step = 0;
