@@ -80,7 +80,7 @@ struct gpu_random_options {
 	bool own_streams;      /* each thread has its own */
 	bool alike;	       /* one kernel is launched, nothing else */
 	unsigned lost;	       /* works of 1000 */
-	unsigned cut;	       /* of 1000: where the window ends, in the middle of work; 0: after it */
+	unsigned cut;	       /* of 1000: where the window ends, amid work; 0: after it */
 };
 
 /* What really caused a work. */

@@ -35,9 +35,9 @@ struct join {
 enum sort { SORT_KERNEL, SORT_GRAPH, SORT_COPY, SORTS, SORT_NONE = SORTS };
 
 /* Each returns 0 or -ENOMEM. */
-int join_notes(struct join *j);	 /* join_notes.c: CUPTI's records to calls */
-int join_chain(struct join *j);	 /* join_chain.c: from those on, in the order of each stream */
-int join_order(struct join *j);	 /* join_order.c: what has no ids that can be believed, by order */
+int join_notes(struct join *j);  /* join_notes.c: CUPTI's records to calls */
+int join_chain(struct join *j);  /* join_chain.c: from those on, by each stream's order */
+int join_order(struct join *j);  /* join_order.c: what has no ids to believe, by order */
 int join_finish(struct join *j); /* join_finish.c: works by call, names, counts */
 
 /* Could this call have caused this work? May be asked of any two of one process. */

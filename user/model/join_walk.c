@@ -126,10 +126,12 @@ static void agree(const struct gap *g, const uint32_t *forward, const uint32_t *
 	for (size_t k = 0; k < g->m; k++) {
 		const uint32_t both[2] = { forward[k], backward[k] };
 
-		for (int way = 0; way < 2; way++)
-			if (both[way] != LINK_NONE)
-				owner[both[way]] = owner[both[way]] == LINK_NONE ||
-						   owner[both[way]] == k ? (uint32_t)k : LINK_OUTSIDE;
+		for (int way = 0; way < 2; way++) {
+			uint32_t *of = both[way] == LINK_NONE ? NULL : &owner[both[way]];
+
+			if (of)
+				*of = *of == LINK_NONE || *of == k ? (uint32_t)k : LINK_OUTSIDE;
+		}
 	}
 	for (size_t k = 0; k < g->m; k++) {
 		uint32_t link = forward[k] != LINK_NONE ? forward[k] : backward[k];

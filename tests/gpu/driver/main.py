@@ -15,6 +15,7 @@ from plan import PLAN
 
 KEEP_FILES = 4          # recordings of failed checks that are kept beside the results
 KEEP_BYTES = 12 << 20
+BUILT = ("command", "cost", "kill", "empty", "gpu-cuda", "gpu-command", "monitor-empty")
 RESERVE_S = 20          # what writing down and cleaning up may take
 
 
@@ -165,9 +166,7 @@ def parse():
     unknown = [n for n in chosen + skipped if n not in names]
     if unknown:
         parser.error(f"no check {', '.join(unknown)}; --list names them")
-    if any(n.startswith(("cuda-", "rung-", "api-")) or n in ("command", "cost", "kill", "empty", "gpu-cuda", "gpu-command",
-                                                           "monitor-empty")
-           for n in chosen):
+    if any(n.startswith(("cuda-", "rung-", "api-")) or n in BUILT for n in chosen):
         chosen.append("build")
     entries = [e for e in PLAN if e.name in chosen and e.name not in skipped]
     if args.simulated:
