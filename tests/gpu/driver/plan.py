@@ -8,6 +8,7 @@ import re
 import shutil
 
 import checks
+import diagnosis
 import gputime
 import measure
 import monitor
@@ -147,6 +148,7 @@ PLAN = [
                checks.cuda("--rung", "single", seconds=90, settle=3.0),
                "one perf event a site", limit=200),
     *gputime.entries(Entry),
+    *diagnosis.entries(Entry),
     Entry("cost", one_cuda, run_cost, 60, True, "calibrated cost a call"),
     Entry("kill", one_cuda, measure.run_kill, 90, True, "SIGKILL of gbpf"),
     Entry("empty", one_cuda, measure.run_empty, 180, True, "cost on empty launches"),

@@ -89,6 +89,9 @@ WORK = {
         ("_Z10gbpf_scaleIiEvPT_S0_i", 2000, (7 + t, 1, 1), (64, 1, 1), 0),
         ("_Z9gbpf_spinx", 2_000_000, (1 + t, 1, 1), (1, 1, 1), 0)],
 }
+WORK.update(dict.fromkeys(
+    ("queue", "separate", "fused", "pageable", "streams", "items", "loader", "compiled"),
+    WORK["mm64"]))
 DEMANGLED = {
     "_ZN2at6native15elementwise_addILi4EEEvifPf":
         "void at::native::elementwise_add<4>(int, float, float*)",

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""PyTorch at work: torch_job.py --mode mm64|mm4096|train|graph|triton --dir DIR (see gate.py)."""
+"""PyTorch at work: torch_job.py --mode MODE --dir DIR (see gate.py)."""
 import argparse
 import ctypes
 import hashlib
 import os
 import sys
+import time
 
 import torch
 
@@ -162,9 +163,108 @@ class Triton(TorchJob):
         return [self.y]
 
 
+class Queue(Matmul):
+    """Launches far ahead of the GPU; waits once in a hundred products."""
+
+    def __init__(self):
+        super().__init__(2048)
+
+    def queue(self):
+        for _ in range(100):
+            self.c = self.a @ self.b
+
+
+class Separate(Matmul):
+    """A product and its bias as two operators."""
+
+    def __init__(self):
+        super().__init__(512)
+
+    def queue(self):
+        for _ in range(20):
+            self.c = torch.mm(self.a, self.b) + self.bias
+
+
+class Fused(Separate):
+    """The same as one."""
+
+    def queue(self):
+        for _ in range(20):
+            self.c = torch.addmm(self.bias, self.a, self.b)
+
+
+class Pageable(Matmul):
+    """Its input comes from pageable memory, in every step."""
+
+    def __init__(self):
+        super().__init__(1024)
+
+    def prepare(self):
+        super().prepare()
+        self.host = torch.randn(4096, 4096)
+        self.there = torch.empty(4096, 4096, device="cuda")
+
+    def queue(self):
+        self.there.copy_(self.host, non_blocking=True)
+        super().queue()
+
+
+class Streams(Matmul):
+    """Two streams that keep the GPU busy at the same time."""
+
+    def __init__(self):
+        super().__init__(512)
+
+    def prepare(self):
+        super().prepare()
+        self.streams = [torch.cuda.Stream() for _ in range(2)]
+        self.outputs = [None, None]
+
+    def queue(self):
+        for _ in range(20):
+            for i, stream in enumerate(self.streams):
+                with torch.cuda.stream(stream):
+                    self.outputs[i] = self.a @ self.b
+
+    def output(self):
+        return self.outputs
+
+
+class Items(Train):
+    """Reads a number back after every layer."""
+
+    def queue(self):
+        x = self.x
+        for layer in self.model:
+            x = layer(x)
+            if x.sum().item() != x.sum().item():
+                raise ArithmeticError("not a number")
+
+
+class Loader(Matmul):
+    """Waits for its next batch."""
+
+    def __init__(self):
+        super().__init__(1024)
+
+    def queue(self):
+        time.sleep(0.003)
+        super().queue()
+
+
+class Compiled(Train):
+    """The training step's forward and backward pass by torch.compile."""
+
+    def prepare(self):
+        super().prepare()
+        self.model = torch.compile(self.model)
+
+
 MODES = {
     "mm64": lambda: Matmul(64), "mm4096": lambda: Matmul(4096), "train": Train,
-    "graph": Graph, "triton": Triton,
+    "graph": Graph, "triton": Triton, "queue": Queue, "separate": Separate, "fused": Fused,
+    "pageable": Pageable, "streams": Streams, "items": Items, "loader": Loader,
+    "compiled": Compiled,
 }
 
 
