@@ -317,6 +317,31 @@ def test_another_rank_leads_when_the_first_ends(tmp_path):
             assert firing_at(leader, last) - firing_at(leader, begin) == 20
 
 
+def test_the_leader_ends_in_a_window(tmp_path):
+    """It ends the window that it began; the other one begins the next."""
+    recording = tmp_path / "t.gbpf"
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    with stepping(tmp_path / "b", pause_us=2000) as b, contextlib.ExitStack() as stack:
+        a = stack.enter_context(stepping(tmp_path / "a", pause_us=1000))
+        with gbpf.tracing(recording, "-p", f"{a.pid},{b.pid}", "--warmup", 60, "--active", 700,
+                          "--repeat", 2) as tracer:
+            time.sleep(1.6)  # a second to look, and some steps
+            stack.close()
+            tracer.wait(timeout=60)
+        assert tracer.returncode == 0, tracer.err
+    first, second = windows(recording)
+    assert firing_at(a, first[0]) is not None
+    assert first[0] < a.calls[-1].leave < first[1] < second[0]
+    assert firing_at(b, second[1]) - firing_at(b, second[0]) == 700
+    recorded = gbpf.calls(recording)
+    for steps, found in ((a, [first]), (b, [first, second])):
+        inside = [c for c in steps.calls if c.api != MARKER and
+                  any(x <= c.enter and c.leave <= y for x, y in found)]
+        seen = [c for c in recorded if c["pid"] == steps.pid]
+        assert len(inside) <= len(seen) <= len(inside) + 2 * len(found)
+
+
 def test_uneven_steps_are_not_guessed(tmp_path):
     """Every third step has a backward pass more: then each of them counts, and this is said."""
     recording = tmp_path / "t.gbpf"

@@ -20,6 +20,7 @@
 #define COME_NS (3000 * MS)  /* for a process that calls CUDA to have connected by then */
 #define PAUSE_NS (20 * MS)   /* the rings to us hold some 75 000 records */
 #define FINISH_NS (8000 * MS)
+#define STOP_NS 300000000 /* for what is at work as the recording ends */
 #define VISITS_MOST 64 /* of one process that turns into other programs; and at a time */
 
 #define LATE "the recording ended before the sidecar could begin"
@@ -250,19 +251,6 @@ int gpu_time_start(struct tracer *t)
 	return err ? err : info_write(t);
 }
 
-void gpu_time_stop(struct tracer *t)
-{
-	struct gpu_time *g = t->gpu_time;
-	size_t i;
-
-	if (!g)
-		return;
-	g->stopping = true;
-	for (i = 0; i < g->count; i++)
-		if (g->items[i]->sidecar)
-			sidecar_stop(g->items[i]->sidecar, NULL);
-}
-
 static bool all_over(const struct gpu_time *g)
 {
 	size_t i;
@@ -272,6 +260,34 @@ static bool all_over(const struct gpu_time *g)
 		    sidecar_state(g->items[i]->sidecar) > SIDECAR_READY)
 			return false;
 	return true;
+}
+
+/* The calls of the last works are recorded, too: windows end before the recording does. */
+static int windows_end(struct tracer *t)
+{
+	int64_t until = tracer_now() + STOP_NS;
+	struct epoll_event ev;
+	int err = 0;
+
+	while (!err && !all_over(t->gpu_time) && tracer_now() < until) {
+		epoll_wait(t->epoll, &ev, 1, (int)(PAUSE_NS / MS));
+		err = gpu_time_step(t);
+	}
+	return err;
+}
+
+int gpu_time_stop(struct tracer *t)
+{
+	struct gpu_time *g = t->gpu_time;
+	size_t i;
+
+	if (!g)
+		return 0;
+	g->stopping = true;
+	for (i = 0; i < g->count; i++)
+		if (g->items[i]->sidecar)
+			sidecar_stop(g->items[i]->sidecar, NULL);
+	return windows_end(t);
 }
 
 /* Those that nobody had got around to. */

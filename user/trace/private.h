@@ -152,7 +152,7 @@ bool scheduled_wants_path(const struct tracer *t, const char *path);
 int scheduled_mapping(struct tracer *t, uint32_t pid, const struct mapping *m);
 int scheduled_image(struct tracer *t, struct image *image); /* a new one */
 int scheduled_name(struct tracer *t, const struct gbpf_name *n, const char *name);
-int scheduled_ended(struct tracer *t, uint32_t pid); /* or became another program */
+void scheduled_ended(struct tracer *t, uint32_t pid); /* or became another program */
 int scheduled_events(struct tracer *t, const struct event *events, size_t count);
 int scheduled_stop(struct tracer *t);
 int scheduled_meta(struct tracer *t);

@@ -201,9 +201,8 @@ int processes_event(struct tracer *t, const struct gbpf_process *p)
 	if (p->start) /* in clock ticks, as /proc gives it: one identity whoever saw it first */
 		info.start = (int64_t)(p->start - p->start % (1000000000 / sysconf(_SC_CLK_TCK)));
 	if (event != RECORD_PROCESS_FORK) {
-		err = scheduled_ended(t, pid);
-		if (!err)
-			err = gpu_time_ended(t, pid, (int64_t)p->hdr.ts);
+		scheduled_ended(t, pid);
+		err = gpu_time_ended(t, pid, (int64_t)p->hdr.ts);
 		if (err)
 			return err;
 	}

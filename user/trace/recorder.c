@@ -12,6 +12,7 @@
 #include "record/keep.h"
 #include "record/trigger_text.h"
 #include "trace/private.h"
+#include "trace/recorder_threads.h"
 #include "util/text.h"
 
 #define SECOND 1000000000LL
@@ -39,6 +40,7 @@ struct recorder {
 	char *path;
 	struct output *output;
 	struct writer *writer;
+	struct ended_threads ended;
 	struct recorder_stats stats;
 };
 
@@ -71,6 +73,7 @@ void recorder_free(struct tracer *t)
 
 	if (!r)
 		return;
+	ended_threads_free(&r->ended);
 	keep_free(r->keep);
 	writer_close(r->writer);
 	output_free(r->output);
@@ -156,9 +159,26 @@ static void part_failed(struct tracer *t, const char *why)
 	part_over(r);
 }
 
+/* Once: why there is less than was asked for. */
+static void tell_short(struct tracer *t, int64_t asked)
+{
+	struct recorder *r = t->recorder;
+	char size[32], span[32];
+	struct keep_stats stats;
+
+	keep_stats(r->keep, &stats);
+	if (r->told_short || r->begin <= asked || r->begin >= r->end || !stats.short_of)
+		return;
+	r->told_short = true;
+	tracer_tell(t, "only the last %s fit into %s: --keep-size gives more",
+		    text_duration(r->end - r->begin, span, sizeof(span)),
+		    text_bytes(r->options.bytes, size, sizeof(size)));
+}
+
 static void part_begin(struct tracer *t)
 {
 	struct recorder *r = t->recorder;
+	int64_t asked = r->begin;
 	struct record cause = {.kind = RECORD_TRIGGER, .trigger = r->cause};
 	char why[512] = "";
 	int fd, err = path_make(r);
@@ -182,26 +202,9 @@ static void part_begin(struct tracer *t)
 		snprintf(why, sizeof(why), "all of it had to make room, with more than --keep-size "
 					   "holds");
 	r->state = WRITING;
+	tell_short(t, asked);
 	if (err || *why)
 		part_failed(t, *why ? why : strerror(-err));
-}
-
-/* Once: why there is less than was asked for. */
-static void tell_short(struct tracer *t)
-{
-	struct recorder *r = t->recorder;
-	char size[32], span[32];
-	struct keep_stats stats;
-
-	keep_stats(r->keep, &stats);
-	if (r->told_short || !stats.short_of || r->begin < stats.complete)
-		return;
-	r->told_short = true;
-	if (r->end - r->begin >= r->options.keep)
-		return;
-	tracer_tell(t, "only the last %s fit into %s: --keep-size gives more",
-		    text_duration(r->end - r->begin, span, sizeof(span)),
-		    text_bytes(r->options.bytes, size, sizeof(size)));
 }
 
 static void tell_written(struct tracer *t, uint64_t bytes, uint64_t events)
@@ -213,7 +216,6 @@ static void tell_written(struct tracer *t, uint64_t bytes, uint64_t events)
 	r->stats.at_end = r->cause.cause == RECORD_TRIGGER_END;
 	r->stats.last_bytes = bytes;
 	r->stats.last_events = events;
-	tell_short(t);
 	if (r->options.quiet || r->stats.at_end) /* of that there is a summary */
 		return;
 	tracer_tell(t, "%s holds %s, %s events (%s)", r->path,
@@ -332,6 +334,8 @@ int recorder_round(struct tracer *t, int64_t upto)
 	struct keep_stats stats;
 	int err = keep_round(r->keep, upto);
 
+	if (!err)
+		err = ended_threads_round(&r->ended, t, r->keep, upto);
 	if (err)
 		return err;
 	if (r->options.triggers)
@@ -382,12 +386,14 @@ void recorder_finish(struct tracer *t)
 {
 	struct recorder *r = t->recorder;
 	struct record_trigger cause = {.ts = t->end, .cause = RECORD_TRIGGER_END, .text = ""};
+	struct trigger_fired f;
 
 	if (!r || (!t->cuda_seen && !rings_stats(t->rings)->events))
 		return;
 	finish_part(t);
-	if (r->options.triggers)
-		look_at_triggers(t, t->end + GRACE_NS);
+	if (r->options.triggers && !r->rest && !r->stats.over &&
+	    triggers_finish(r->options.triggers, t->end, &f))
+		fired(t, &f);
 	finish_part(t);
 	look_at_signals(r, t->end);
 	finish_part(t);

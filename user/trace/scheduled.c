@@ -21,6 +21,7 @@
 #define AUTOGRAD_LIBRARY "libtorch_cpu"
 #define AUTOGRAD_SYMBOL "_ZN5torch8autograd6Engine7executeE"
 #define KERNEL_PREFIX "kernel:"
+#define LINKS_PAUSE_NS 5000000 /* between looks whether the last window's links are gone */
 
 /* ---- what marks a step ---- */
 
@@ -232,8 +233,6 @@ int scheduled_attach(struct tracer *t)
 
 	if (s->attached)
 		return 0;
-	while (closer_waiting(s->closer)) /* a link that is still there would count twice */
-		usleep(1000);
 	/* modules may have gone meanwhile, and their handles be others' */
 	probes_forget_all_names(t->probes);
 	s->attached = true;
@@ -295,6 +294,26 @@ static int lead(struct tracer *t, const struct gbpf_mark *mark)
 	return phases_begin(t, true);
 }
 
+/* Its window ends with it; whoever fires next begins a cycle. */
+static int leader_ended(struct tracer *t)
+{
+	struct scheduled *s = t->scheduled;
+	int err = phases_stop(t);
+
+	s->leader_ended = false;
+	s->shared->leader = 0;
+	if (s->options.steps.repeat && s->s.windows >= s->options.steps.repeat) {
+		s->s.phase = SCHEDULE_DONE;
+		return err;
+	}
+	s->s.phase = SCHEDULE_WAIT;
+	s->s.until = INT64_MAX;
+	s->lost_leader = true;
+	s->shared->tell = 1;
+	scheduled_detach(t);
+	return err;
+}
+
 static int on_mark(void *ctx, const struct gbpf_mark *mark)
 {
 	struct tracer *t = ctx;
@@ -316,6 +335,8 @@ int scheduled_step(struct tracer *t)
 		return 0;
 	if (s->markers)
 		err = markers_consume(s->markers, on_mark, t);
+	if (!err && s->leader_ended)
+		err = leader_ended(t);
 	if (!err && s->learn.on)
 		err = learning_step(t);
 	/* time runs from the first moment at which something could be recorded */
@@ -329,7 +350,11 @@ int64_t scheduled_pause(const struct tracer *t)
 	const struct scheduled *s = t->scheduled;
 	int64_t left;
 
-	if (!s || !s->begun || s->steps || s->s.phase == SCHEDULE_DONE)
+	if (!s || !s->begun || s->s.phase == SCHEDULE_DONE)
+		return INT64_MAX;
+	if (s->pending)
+		return LINKS_PAUSE_NS;
+	if (s->steps)
 		return INT64_MAX;
 	left = s->s.until - tracer_now();
 	return left > 0 ? left : 0;
@@ -368,25 +393,13 @@ int scheduled_events(struct tracer *t, const struct event *events, size_t count)
 	return err;
 }
 
-int scheduled_ended(struct tracer *t, uint32_t pid)
+/* Said while rings are read: what follows reads them, too, and waits for the next step. */
+void scheduled_ended(struct tracer *t, uint32_t pid)
 {
 	struct scheduled *s = t->scheduled;
-	int err;
 
-	if (!s || s->learn.on || !s->begun || !s->steps || pid != s->shared->leader)
-		return 0;
-	err = phases_stop(t);
-	s->shared->leader = 0;
-	if (s->options.steps.repeat && s->s.windows >= s->options.steps.repeat) {
-		s->s.phase = SCHEDULE_DONE;
-		return err;
-	}
-	s->s.phase = SCHEDULE_WAIT;
-	s->s.until = INT64_MAX;
-	s->lost_leader = true;
-	s->shared->tell = 1;
-	scheduled_detach(t);
-	return err;
+	if (s && !s->learn.on && s->begun && s->steps && pid == s->shared->leader)
+		s->leader_ended = true;
 }
 
 int scheduled_stop(struct tracer *t)

@@ -42,6 +42,8 @@ static void arm(struct scheduled *s)
 {
 	uint64_t length;
 
+	if (s->stopping)
+		return;
 	if (s->s.phase == SCHEDULE_WAIT) {
 		s->shared->wake_at = firing_of(s, s->s.until);
 	} else if (s->s.phase == SCHEDULE_WARMUP) {
@@ -54,13 +56,15 @@ static void arm(struct scheduled *s)
 	}
 }
 
-/* Probes are there, or come now. */
+/* Probes are there, or come now. A link that still goes away would count twice: it goes first. */
 static int warm_up(struct tracer *t)
 {
 	struct scheduled *s = t->scheduled;
-	int err = scheduled_attach(t);
+	int err;
 
-	if (err)
+	s->pending = !s->attached && closer_waiting(s->closer);
+	err = s->pending ? 0 : scheduled_attach(t);
+	if (err || s->pending)
 		return err;
 	if (switches(t)->gate == GBPF_GATE_SHUT)
 		switches(t)->gate = GBPF_GATE_WARMUP;
@@ -194,28 +198,51 @@ int phases_tick(struct tracer *t)
 	struct scheduled *s = t->scheduled;
 	int64_t now = tracer_now();
 
+	if (s->pending)
+		return warm_up(t);
 	if (s->steps)
 		return 0;
 	if (s->s.phase == SCHEDULE_WAIT)
 		return schedule_warm(&s->s, now) ? warm_up(t) : 0;
-	if (now < s->s.until)
+	if (now < s->s.until || s->pending)
 		return 0;
 	if (s->s.phase == SCHEDULE_WARMUP)
 		return time_open(t);
 	return s->s.phase == SCHEDULE_ACTIVE ? time_close(t) : 0;
 }
 
-/* The recording ends; so does the window that is open. */
+static int on_last_mark(void *ctx, const struct gbpf_mark *mark)
+{
+	return phases_mark(ctx, mark);
+}
+
+/* Nothing opens any more; what opened or closed just before is heard of. */
+static int disarm(struct tracer *t)
+{
+	struct scheduled *s = t->scheduled;
+	int err = 0;
+
+	s->pending = false;
+	s->stopping = true;
+	s->shared->wake_at = 0;
+	__atomic_store_n(&s->shared->open_at, 0, __ATOMIC_SEQ_CST);
+	if (s->markers && s->begun && s->steps)
+		err = markers_consume(s->markers, on_last_mark, t);
+	s->stopping = false;
+	return err;
+}
+
+/* The recording ends, or its leader; so does the window that is open. */
 int phases_stop(struct tracer *t)
 {
 	struct scheduled *s = t->scheduled;
+	int err = disarm(t);
 	int64_t place;
 
-	s->shared->wake_at = 0;
-	__atomic_store_n(&s->shared->open_at, 0, __ATOMIC_SEQ_CST);
-	if (s->s.phase != SCHEDULE_ACTIVE)
-		return 0;
+	if (err || s->s.phase != SCHEDULE_ACTIVE)
+		return err;
 	__atomic_store_n(&switches(t)->gate, GBPF_GATE_SHUT, __ATOMIC_SEQ_CST);
+	s->shared->close_at = 0;
 	place = s->steps ? place_of(s, s->shared->fired ? s->shared->fired - 1 : 0) : tracer_now();
 	note_steps(s, s->s.begin, place);
 	s->s.phase = SCHEDULE_DONE;

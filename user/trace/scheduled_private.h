@@ -42,8 +42,11 @@ struct scheduled {
 	bool steps;	/* the unit, once it is decided */
 	bool begun;	/* the first cycle */
 	bool attached;	/* probes are there */
+	bool pending;	/* they are to come, when those of the last window are all gone */
 	bool failed;
-	bool lost_leader;
+	bool leader_ended; /* in this step */
+	bool lost_leader;  /* nobody leads */
+	bool stopping;	   /* nothing is to be armed */
 	int64_t origin; /* where the first cycle began */
 	int64_t window_begin, window_end; /* of the last window, ns; end 0: it is open */
 	bool opened;

@@ -327,8 +327,7 @@ int tracer_stop(struct tracer *t)
 		err = meta_end(t);
 	if (!err)
 		err = gpus_finish(t);
-	if (!err)
-		recorder_finish(t);
+	recorder_finish(t);
 	if (t->writer) {
 		t->bytes_written = writer_size(t->writer);
 		t->events_written = writer_written(t->writer);

@@ -342,16 +342,20 @@ static bool holds(const struct trigger *t, int64_t value)
 	return false;
 }
 
+static bool is_less(const struct trigger *t)
+{
+	return t->compare == TRIGGER_BELOW || t->compare == TRIGGER_AT_MOST;
+}
+
 /*
  * Few calls say "less than" of themselves, so that has to hold over a whole time, which
  * begins after the first call.
  */
 static bool is_known(const struct watched *w)
 {
-	bool less = w->trigger.compare == TRIGGER_BELOW || w->trigger.compare == TRIGGER_AT_MOST;
 	int64_t from = w->from > w->called ? w->from : w->called;
 
-	if (!less)
+	if (!is_less(&w->trigger))
 		return true;
 	return w->called >= 0 && w->closed - from >= w->slices;
 }
@@ -408,6 +412,24 @@ bool triggers_advance(struct triggers *t, int64_t upto, struct trigger_fired *ou
 			fire(t, w, out);
 			fired = true;
 		}
+	}
+	return fired;
+}
+
+bool triggers_finish(struct triggers *t, int64_t end, struct trigger_fired *out)
+{
+	bool fired = triggers_advance(t, end + LATE_NS, out);
+
+	pairs_settle(t->pairs, INT64_MAX);
+	for (size_t i = 0; !fired && i < t->count; i++) {
+		struct watched *w = &t->watched[i];
+
+		if (is_less(&w->trigger) || !close_slice(w))
+			continue;
+		fire(t, w, out);
+		if (out->end > end)
+			out->end = end;
+		fired = true;
 	}
 	return fired;
 }

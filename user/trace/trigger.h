@@ -76,6 +76,11 @@ struct trigger_fired {
  * it, and says whether a condition holds; the first of several. Times do not go back.
  */
 bool triggers_advance(struct triggers *t, int64_t upto, struct trigger_fired *out);
+/*
+ * The same at the end of the recording (ns), all events having been seen: what would have gone
+ * on counts as it is. What is too little by then is not said to be.
+ */
+bool triggers_finish(struct triggers *t, int64_t end, struct trigger_fired *out);
 void triggers_reset(struct triggers *t); /* nothing that was seen so far counts */
 /* A process ended: what it does no more, it does not do too little of. */
 void triggers_ended(struct triggers *t);
