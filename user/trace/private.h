@@ -138,7 +138,7 @@ int64_t gpu_time_pause(const struct tracer *t); /* ns that a step may wait */
 int gpu_time_process(struct tracer *t, uint32_t pid, int64_t ts);
 int gpu_time_missed(struct tracer *t, uint32_t pid, int64_t ts); /* and has ended since */
 int gpu_time_ended(struct tracer *t, uint32_t pid, int64_t ts);  /* or became another program */
-void gpu_time_stop(struct tracer *t);	/* asks the sidecars to */
+int gpu_time_stop(struct tracer *t);	/* has the sidecars end their windows */
 int gpu_time_finish(struct tracer *t);	/* takes what is left, once they have stopped */
 void gpu_time_free(struct tracer *t);	/* idempotent */
 void gpu_time_stats(const struct tracer *t, struct gpu_time_stats *out);

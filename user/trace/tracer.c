@@ -307,7 +307,8 @@ int tracer_stop(struct tracer *t)
 {
 	int err = t->error, n, closed;
 
-	gpu_time_stop(t);
+	n = gpu_time_stop(t);
+	err = err ? err : n;
 	t->end = tracer_now();
 	if (!t->cuda_seen)
 		follow_notices(t); /* by one that has ended since, perhaps */
