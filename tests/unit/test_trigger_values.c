@@ -323,6 +323,35 @@ static void test_reset_forgets(void **state)
 	triggers_free(t);
 }
 
+/* The recording ends in the middle of a step: what is in it counts, but for "less than". */
+static void test_end(void **state)
+{
+	static const char *const texts[] = {"count(launch) < 5 over 1s", "max(sync) > 1ms"};
+	char why[256];
+	struct triggers *t = make(texts, 2, "driver", true, why, sizeof(why));
+	struct trigger_fired fired;
+
+	(void)state;
+	for (int64_t ts = 50 * S; ts < 53 * S; ts += 100 * MS) {
+		put(t, 1, "cuLaunchKernel", ts, MS);
+		assert_false(triggers_advance(t, ts, &fired));
+	}
+	put(t, 1, "cuCtxSynchronize", 53 * S + 20 * MS, 3 * MS);
+	assert_false(triggers_advance(t, 53 * S + 30 * MS, &fired)); /* not over yet */
+	assert_true(triggers_finish(t, 53 * S + 30 * MS, &fired));
+	assert_string_equal(fired.trigger->text, texts[1]);
+	assert_int_equal(fired.end, 53 * S + 30 * MS);
+	assert_int_equal(fired.value, 3 * MS);
+	triggers_free(t);
+	t = make(texts, 2, "driver", true, why, sizeof(why));
+	for (int64_t ts = 50 * S; ts < 53 * S; ts += 100 * MS) {
+		put(t, 1, "cuLaunchKernel", ts, MS);
+		assert_false(triggers_advance(t, ts, &fired));
+	}
+	assert_false(triggers_finish(t, 53 * S, &fired));
+	triggers_free(t);
+}
+
 static void test_alternatives(void **state)
 {
 	static const char *const texts[] = {"max(copy) > 1s", "errors(launch) > 0",
@@ -414,6 +443,7 @@ int main(void)
 		cmocka_unit_test(test_few_calls_say_nothing),
 		cmocka_unit_test(test_too_little),
 		cmocka_unit_test(test_reset_forgets),
+		cmocka_unit_test(test_end),
 		cmocka_unit_test(test_alternatives),
 		cmocka_unit_test(test_polls),
 		cmocka_unit_test(test_anything),

@@ -451,8 +451,9 @@ const struct command cmd_trace = {
 		"could not be hooked, is part of the recording.",
 	.opts = trace_opts,
 	.examples = trace_examples,
-	.exit_status = "0 when something was recorded, 1 when not, 2 for wrong usage. With -- "
-		       "COMMAND its own status, 128+n if signal n ended it, 126 or 127 if it "
-		       "could not be run, 125 if gbpf itself failed.",
+	.exit_status = "0 when something was recorded, or with --trigger when one fired; 1 when "
+		       "not, 2 for wrong usage. With -- COMMAND its own status, 128+n if "
+		       "signal n ended it, 126 or 127 if it could not be run, 125 if gbpf itself "
+		       "failed.",
 	.run = run_trace,
 };

@@ -165,6 +165,12 @@ int keep_add(struct keep *k, const struct record *record)
 	return 0;
 }
 
+void keep_threads_ended(struct keep *k, bool (*ended)(uint32_t pid, uint32_t tid, void *ctx),
+			void *ctx)
+{
+	notes_threads_ended(k->notes, ended, ctx, k->now);
+}
+
 int keep_round(struct keep *k, int64_t now)
 {
 	int64_t before = now - k->options.ns;

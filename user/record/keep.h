@@ -32,6 +32,10 @@ int keep_events(struct keep *k, const struct event *events, size_t count);
  */
 int keep_add(struct keep *k, const struct record *record);
 
+/* Threads that ended, and all of whose events were added: ended() is asked of each. */
+void keep_threads_ended(struct keep *k, bool (*ended)(uint32_t pid, uint32_t tid, void *ctx),
+			void *ctx);
+
 /* Throws away what is older than now - ns. To be called once in a while. 0 or -ENOMEM. */
 int keep_round(struct keep *k, int64_t now);
 

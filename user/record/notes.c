@@ -312,6 +312,18 @@ int notes_add(struct notes *n, const struct record *r, int64_t now)
 	return 0;
 }
 
+void notes_threads_ended(struct notes *n, bool (*ended)(uint32_t pid, uint32_t tid, void *ctx),
+			 void *ctx, int64_t now)
+{
+	for (size_t i = 0; i < n->count; i++) {
+		const struct record *r = n->items[i]->record;
+
+		if (r->kind == RECORD_THREAD && n->items[i]->gone == INT64_MAX &&
+		    ended(r->thread.pid, r->thread.tid, ctx))
+			leave(n, n->items[i], now);
+	}
+}
+
 static struct note *siblings_left(struct note *note, int64_t before)
 {
 	struct note *first = NULL, **end = &first;

@@ -19,6 +19,9 @@ bool notes_take(enum record_kind kind);
  * have none, ns. 0; -ENOSPC: no room; -ENOMEM.
  */
 int notes_add(struct notes *n, const struct record *record, int64_t now);
+/* Threads of which ended() says so: they are kept as those of an ended process are. */
+void notes_threads_ended(struct notes *n, bool (*ended)(uint32_t pid, uint32_t tid, void *ctx),
+			 void *ctx, int64_t now);
 /* Frees those that were replaced, or whose process ended, at or before this time, ns. */
 void notes_forget(struct notes *n, int64_t before);
 uint64_t notes_bytes(const struct notes *n);
