@@ -197,6 +197,16 @@ static __always_inline u32 cost_of(u32 class, bool returns)
 	return class == GBPF_CLASS_LAUNCH ? mon.cost_launch : mon.cost_pair;
 }
 
+/* A call begins that is inside no other: has the thread been away? */
+static __always_inline void call_follows(struct gbpf_thread *t, u64 now)
+{
+	u64 gap = now - t->last;
+
+	if (!t->depth && t->last && (s64)gap >= GBPF_AWAY_NS)
+		t->away += gap;
+	t->last = now;
+}
+
 static __noinline int call_count(struct pt_regs *ctx, struct gbpf_thread *t, u64 pid_tgid,
 				 u64 cookie)
 {
@@ -211,7 +221,8 @@ static __noinline int call_count(struct pt_regs *ctx, struct gbpf_thread *t, u64
 		return 0;
 	__sync_fetch_and_add(&cell->calls, 1);
 	t->calls[cookie >> 63]++;
-	t->last = bpf_ktime_get_ns();
+	unwind(t, (u32)PT_REGS_SP(ctx));
+	call_follows(t, bpf_ktime_get_ns());
 	if (class == GBPF_CLASS_LAUNCH) {
 		t->launches++;
 		kernel = kernel_slot(ctx, pid_tgid, cookie);
@@ -221,7 +232,6 @@ static __noinline int call_count(struct pt_regs *ctx, struct gbpf_thread *t, u64
 	else
 		gap_ends(t);
 	spend(t, cookie >> 63, cost_of(class, returns));
-	unwind(t, (u32)PT_REGS_SP(ctx));
 	return returns ? call_open(ctx, t, cookie, slot, kernel) : 0;
 }
 
@@ -389,8 +399,10 @@ static __noinline void count_return(struct pt_regs *ctx, struct gbpf_thread *t, 
 	}
 	ns = now - o->ts;
 	ns = ns > mon.inside_ns ? ns - mon.inside_ns : 0;
-	if (!t->depth)
+	if (!t->depth) {
 		t->time[o->hot & 1][!!(o->class & GBPF_CLASS_WAITS)] += ns * stands_for(o);
+		t->last = now;
+	}
 	cell = bpf_map_lookup_elem(&cells, &o->cell);
 	if (cell)
 		cell_end(cell, o, ns, ret);

@@ -30,6 +30,7 @@
  * and by how much the next launch is later shows what a return costs in this very thread.
  */
 #define GBPF_SPARSE 4
+#define GBPF_AWAY_NS 1000000 /* outside of calls for longer, a thread is away */
 #define GBPF_GAP_MOST_NS 16384 /* between two launches; what is longer counts as this */
 
 #define GBPF_CELL_KEY(pid, api) ((__u64)(pid) << 12 | (api))
@@ -105,13 +106,15 @@ struct gbpf_thread {
 	__u64 time[2][2];   /* ns in outermost calls that returned: [windows][waits] */
 	__u64 calls[2];	    /* begun: of what is always there, of windows */
 	__u64 launches;
-	__u64 last;	    /* when it last began a call */
+	__u64 last;	    /* when it last began a call, or returned from an outermost one */
+	__u64 away;	    /* ns outside of calls that were counted, GBPF_AWAY_NS and more each */
 	__u32 depth, ended;
 	struct gbpf_open open[GBPF_NESTING];
 	__u64 off_since;    /* not on a CPU since; 0: on one, or not known */
 	__u32 off_wait, off_in; /* enum gbpf_wait, enum gbpf_in */
 	__u64 run_delay;    /* as the scheduler counts it, when it last left a CPU */
 	__u64 wait[GBPF_INS][GBPF_WAITS]; /* ns: [enum gbpf_in][gbpf_wait] */
+	__u64 asleep;	    /* of [GBPF_IN_NONE], but RUNNABLE: GBPF_AWAY_NS and more each */
 	__u64 switches;
 	__u64 scratch[6];   /* of copies described by a structure */
 	__u64 gap_at;	    /* when the launch began that a gap is measured from; 0: none is */

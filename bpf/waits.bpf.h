@@ -101,11 +101,14 @@ static __noinline void thread_leaves(struct task_struct *task, struct gbpf_threa
 static __noinline void thread_returns(struct gbpf_thread *t, u64 now)
 {
 	u32 kind = t->off_wait, in = t->off_in;
+	u64 ns = now - t->off_since;
 
 	if (!t->off_since)
 		return;
 	if (kind < GBPF_WAITS && in < GBPF_INS)
-		t->wait[in][kind] += now - t->off_since;
+		t->wait[in][kind] += ns;
+	if (in == GBPF_IN_NONE && kind != GBPF_WAIT_RUNNABLE && (s64)ns >= GBPF_AWAY_NS)
+		t->asleep += ns;
 	t->off_since = 0;
 	if (kind == GBPF_WAIT_LOCK)
 		lock_ends(t, now);

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "monitor/verdict.h"
 #include "probe/catalogue.h"
 #include "top/top.h"
 
@@ -99,6 +100,7 @@ static struct snapshot_thread *add_thread(struct snapshot_process *p, uint32_t t
 	th->sync_share = counted(sync);
 	th->elsewhere_share = about(1 - dispatch - sync, dispatch / 20);
 	th->sched_known = true;
+	th->launches = (uint64_t)(1000 * dispatch);
 	th->call_spin_share = dispatch + 0.8 * sync;
 	th->call_sleep_share = 0.2 * sync;
 	th->wait_share[WAIT_RUNNING] = (1 - dispatch - sync) * 0.7;
@@ -338,6 +340,8 @@ static void make(struct snapshot *s, struct gpu_sample *gpus, const char *scenar
 		add_serving(s, k);
 		add_newcomer(s);
 	}
+	for (size_t i = 0; i < s->processes_count; i++)
+		verdict_live(s, &s->processes[i]);
 }
 
 int main(int argc, char **argv)

@@ -42,6 +42,7 @@ static inline struct example *example_new(size_t count, const struct metrics_opt
 		p->tree_cpu_pct = p->tree_io_bytes_per_s = p->throttled_share = -1;
 		p->dispatch_p50_ns = p->dispatch_p99_ns = -1;
 		p->coverage = p->overhead_pct = -1;
+		p->verdict.verdict = VERDICT_OVERHEAD_BOUND;
 	}
 	e->s.processes = e->p;
 	e->s.processes_count = count;

@@ -9,36 +9,10 @@
 #include "diagnose/ranks.h"
 #include "diagnose/rules.h"
 
-#define LEAST_CALLS 20	      /* less says nothing */
 #define LEAST_WINDOW 50000000 /* ns; nor does a shorter look */
-#define CLOSE 0.05	      /* two classes this near are both the answer */
 #define UNMATCHED 0.01	      /* of works without a call, or the reverse: idle time is not known */
 
-const char *const diag_class_words[CLASSES + 1] = {
-	[CLASS_GPU] = "gpu", [CLASS_COMM] = "comm", [CLASS_COPY] = "copy",
-	[CLASS_OVERHEAD] = "overhead", [CLASS_SYNC] = "sync", [CLASS_STARVED] = "starved",
-	[CLASS_BACK_PRESSURED] = "back_pressured", [CLASS_COLD] = "cold",
-	[CLASS_OTHER] = "other",
-};
-
-const char *const diag_verdict_words[] = {
-	[VERDICT_GPU_BOUND] = "gpu_bound", [VERDICT_COMM_BOUND] = "comm_bound",
-	[VERDICT_COPY_BOUND] = "copy_bound", [VERDICT_OVERHEAD_BOUND] = "overhead_bound",
-	[VERDICT_SYNC_BOUND] = "sync_bound", [VERDICT_STARVED] = "starved",
-	[VERDICT_BACK_PRESSURED] = "back_pressured", [VERDICT_COLD_START] = "cold_start",
-	[VERDICT_MIXED] = "mixed", [VERDICT_INCONCLUSIVE] = "inconclusive",
-};
-
-const char *const diag_basis_words[] = { "cpu", "cpu+nvml", "cpu+gpu" };
 const char *const diag_severity_words[] = { "info", "notice", "warning" };
-
-static const enum diag_verdict verdict_of[CLASSES] = {
-	[CLASS_GPU] = VERDICT_GPU_BOUND, [CLASS_COMM] = VERDICT_COMM_BOUND,
-	[CLASS_COPY] = VERDICT_COPY_BOUND, [CLASS_OVERHEAD] = VERDICT_OVERHEAD_BOUND,
-	[CLASS_SYNC] = VERDICT_SYNC_BOUND, [CLASS_STARVED] = VERDICT_STARVED,
-	[CLASS_BACK_PRESSURED] = VERDICT_BACK_PRESSURED, [CLASS_COLD] = VERDICT_COLD_START,
-	[CLASS_OTHER] = VERDICT_MIXED,
-};
 
 /* Shares that are work of the GPU. */
 static bool is_busy(int class)
@@ -61,50 +35,18 @@ static enum diag_verdict pick(const double *shares, bool busy)
 {
 	int first = largest(shares, busy, -1), second = largest(shares, busy, first);
 
-	if (shares[first] - shares[second] < CLOSE)
+	if (shares[first] - shares[second] < VERDICT_CLOSE)
 		return VERDICT_MIXED;
-	return verdict_of[first];
+	return verdict_of_class((enum diag_class)first);
 }
 
-/*
- * Of threads alone: waiting for the GPU and being held up by its full queue say the same,
- * that it is busy. Nothing says that it is idle.
- */
+/* What the verdict's confidence is judged by. */
 static void evidence_shares(const struct diag_process *p, double shares[CLASSES])
 {
-	memcpy(shares, p->shares, sizeof(p->shares));
 	if (p->basis == BASIS_CPU_GPU)
-		return;
-	shares[CLASS_GPU] += shares[CLASS_BACK_PRESSURED];
-	shares[CLASS_BACK_PRESSURED] = 0;
-}
-
-/* The largest of shares; *second becomes the next. */
-static int two_largest(const double *shares, int *second)
-{
-	int first = 0;
-
-	*second = -1;
-	for (int i = 1; i < CLASSES; i++)
-		first = shares[i] > shares[first] ? i : first;
-	for (int i = 0; i < CLASSES; i++)
-		if (i != first && (*second < 0 || shares[i] > shares[*second]))
-			*second = i;
-	return first;
-}
-
-static enum diag_verdict judge_threads(const struct diag_process *p)
-{
-	double shares[CLASSES];
-	int first, second;
-
-	evidence_shares(p, shares);
-	first = two_largest(shares, &second);
-	if (shares[first] - shares[second] < 2 * CLOSE)
-		return VERDICT_MIXED;
-	if (first == CLASS_GPU && p->shares[CLASS_BACK_PRESSURED] > p->shares[CLASS_GPU])
-		return VERDICT_BACK_PRESSURED;
-	return verdict_of[first];
+		memcpy(shares, p->shares, sizeof(p->shares));
+	else
+		verdict_evidence(p->shares, shares);
 }
 
 /*
@@ -116,7 +58,7 @@ static enum diag_verdict judge(const struct diag_process *p)
 	double idle = 0;
 
 	if (p->basis != BASIS_CPU_GPU)
-		return judge_threads(p);
+		return verdict_of_threads(p->shares);
 	for (int i = 0; i < CLASSES; i++)
 		idle += is_busy(i) ? 0 : p->shares[i];
 	return pick(p->shares, idle <= IDLE_MATTERS);
@@ -124,7 +66,7 @@ static enum diag_verdict judge(const struct diag_process *p)
 
 static const char *in_the_way(const struct facts *f)
 {
-	if (f->calls < LEAST_CALLS || f->window < LEAST_WINDOW)
+	if (f->calls < VERDICT_CALLS || f->window < LEAST_WINDOW)
 		return "too little was recorded: fewer than 20 calls, or less than 50 ms";
 	if (f->p->flags & RECORD_PROCESS_ENTRY_ONLY)
 		return "durations are unknown here: no return probes could be used";
@@ -141,11 +83,11 @@ static const char *in_the_way(const struct facts *f)
 /* How far the first answer is from the next, less where only the CPU was seen. */
 static double confidence_of(const struct facts *f, const struct diag_process *p)
 {
+	enum diag_class first, second;
 	double shares[CLASSES], c;
-	int first, second;
 
 	evidence_shares(p, shares);
-	first = two_largest(shares, &second);
+	first = verdict_largest(shares, &second);
 	c = 0.5 + (shares[first] - shares[second]) / 2;
 	if (p->basis != BASIS_CPU_GPU)
 		c *= p->basis == BASIS_CPU_NVML ? 0.8 : 0.6;
@@ -162,10 +104,7 @@ static void weigh_nvml(const struct facts *f, struct diag_process *p)
 	if (p->basis != BASIS_CPU || f->utilisation < 0)
 		return;
 	p->basis = BASIS_CPU_NVML;
-	if (p->verdict == VERDICT_OVERHEAD_BOUND && f->utilisation > 95 && !f->sharers)
-		p->verdict = VERDICT_MIXED;
-	if (p->verdict == VERDICT_GPU_BOUND && f->utilisation < 20)
-		p->verdict = VERDICT_MIXED;
+	p->verdict = verdict_weigh_nvml(p->verdict, f->utilisation, f->sharers);
 }
 
 /* What would be gained if the GPU never idled, a step or in all. */
@@ -326,20 +265,6 @@ void diagnosis_free(struct diagnosis *d)
 	free(d->processes);
 	free(d->jobs);
 	*d = (struct diagnosis){ 0 };
-}
-
-static const char *verdict_text(enum diag_verdict verdict, enum diag_basis basis, char *buf,
-				size_t size)
-{
-	const char *word = diag_verdict_words[verdict];
-	bool sure = basis == BASIS_CPU_GPU || verdict == VERDICT_INCONCLUSIVE ||
-		    verdict == VERDICT_MIXED;
-	size_t n = (size_t)snprintf(buf, size, "%s%s", sure ? "" : "suspected ", word);
-
-	for (size_t i = 0; i < n && i < size; i++)
-		if (buf[i] == '_')
-			buf[i] = '-';
-	return buf;
 }
 
 const char *diag_verdict_text(const struct diag_process *p, char *buf, size_t size)

@@ -14,48 +14,13 @@
 
 #include "model/session.h"
 #include "model/steps.h"
-
-/*
- * What a process's window is divided into. With GPU time, what its devices did and, while
- * they did nothing, why; without, what its launching threads did and what that suggests.
- */
-enum diag_class {
-	CLASS_GPU,	   /* kernels ran; without GPU time: threads waited for the GPU */
-	CLASS_COMM,	   /* only collectives did; or threads were in them */
-	CLASS_COPY,	   /* only copies and sets did; or threads waited for them */
-	CLASS_OVERHEAD,	   /* the CPU was preparing work, or between two calls */
-	CLASS_SYNC,	   /* idle because a wait had drained the queue */
-	CLASS_STARVED,	   /* the CPU was away from CUDA for longer (AWAY_NS) */
-	CLASS_BACK_PRESSURED, /* launches blocked on a full queue */
-	CLASS_COLD,	   /* modules, contexts, first calls */
-	CLASS_OTHER,	   /* work was asked for and had not begun: dependencies, resources */
-	CLASSES,
-};
-
-enum diag_verdict {
-	VERDICT_GPU_BOUND,
-	VERDICT_COMM_BOUND,
-	VERDICT_COPY_BOUND,
-	VERDICT_OVERHEAD_BOUND,
-	VERDICT_SYNC_BOUND,
-	VERDICT_STARVED,
-	VERDICT_BACK_PRESSURED,
-	VERDICT_COLD_START,
-	VERDICT_MIXED,
-	VERDICT_INCONCLUSIVE,
-};
-
-enum diag_basis { BASIS_CPU, BASIS_CPU_NVML, BASIS_CPU_GPU };
+#include "util/verdict.h"
 
 /* How much a finding matters: informs, is worth a look, is what to do first. */
 enum diag_severity { SEVERITY_INFO, SEVERITY_NOTICE, SEVERITY_WARNING };
 
-extern const char *const diag_class_words[CLASSES + 1];	 /* "gpu", …; NULL at the end */
-extern const char *const diag_verdict_words[];		 /* "gpu_bound", … */
-extern const char *const diag_basis_words[];		 /* "cpu", "cpu+nvml", "cpu+gpu" */
 extern const char *const diag_severity_words[];		 /* "info", … */
 
-#define AWAY_NS 1000000 /* longer between two calls is absence, shorter is overhead */
 #define IDLE_MATTERS 0.15 /* of the window; TraceLens' threshold for an overhead-bound job */
 
 #define EVIDENCE_MAX 8

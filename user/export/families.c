@@ -63,6 +63,10 @@ static const struct family families[] = {
 	{ "gbpf_errors_per_second", "", "Calls that returned an error, estimated over the last "
 	  "interval.",
 	  GAUGE, PROCESS, .gauge = read_errors },
+	{ "gbpf_suspected_processes", "", "Processes of these labels that seem to be bound by this "
+	  "(docs/diagnosis.md), as far as their calls and NVML tell; inconclusive where these "
+	  "allow more than one answer.",
+	  GAUGE, PROCESS, COMBINE_SUM, "verdict", VERDICTS, verdict_name, .gauge = read_verdict },
 	{ "gbpf_thread_activity_ratio", "ratio", "Where the wall time of the busiest launching "
 	  "thread went: into dispatching work, into waiting for the GPU, or elsewhere.",
 	  GAUGE, PROCESS, COMBINE_MEAN, "activity", 3, activity_name, .gauge = read_activity },

@@ -17,6 +17,11 @@ const char *state_name(unsigned i)
 	return i < 2 ? names[i] : wait_kind_name((enum wait_kind)(i - 2));
 }
 
+const char *verdict_name(unsigned i)
+{
+	return diag_verdict_words[i];
+}
+
 /* Not known is negative, or no number. */
 static bool known(double v, double scale, double *value)
 {
@@ -161,6 +166,13 @@ static const struct snapshot_thread *busiest(const struct snapshot_process *p)
 		}
 	}
 	return best;
+}
+
+/* One of them is so; the others have no value, and no series. */
+READ_GAUGE(read_verdict)
+{
+	*value = 1;
+	return f->process->verdict.verdict == (enum diag_verdict)i;
 }
 
 READ_GAUGE(read_state)

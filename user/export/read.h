@@ -14,6 +14,7 @@
 
 const char *activity_name(unsigned i);
 const char *state_name(unsigned i);
+const char *verdict_name(unsigned i);
 const char *reason_name(unsigned i);
 const char *gpm_name(unsigned i);
 
@@ -32,6 +33,7 @@ const struct histogram *read_syncs(const struct family_source *f);
 #define READ_GAUGE(name) bool name(const struct family_source *f, unsigned i, double *value)
 
 READ_GAUGE(read_processes);
+READ_GAUGE(read_verdict);
 READ_GAUGE(read_launch_rate);
 READ_GAUGE(read_launch_rate_low);
 READ_GAUGE(read_launch_rate_high);

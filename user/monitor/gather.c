@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "monitor/private.h"
+#include "monitor/verdict.h"
 #include "probe/catalogue.h"
 
 static void self_gather(const struct gathering *g, struct snapshot *s)
@@ -117,6 +118,8 @@ int gather(struct monitor *m, int64_t now)
 		err = process_gather(&g, m->processes[i], &s->processes[s->processes_count++]);
 	for (i = 0; i < m->processes_count; i++)
 		m->processes[i]->told = m->processes[i]->ended;
+	for (i = 0; i < s->processes_count; i++)
+		verdict_live(s, &s->processes[i]);
 	self_gather(&g, s);
 	s->self.limit = limit_of(m);
 	begin_next(m, now);

@@ -74,6 +74,24 @@ static void waits_gather(const struct gathering *g, const struct mon_thread *t,
 	out->wait_share[WAIT_RUNNING] = share > 0 ? share : 0;
 }
 
+/* Known only where no launch can have been missed: those would cut an absence short. */
+static void away_gather(const struct gathering *g, const struct mon_process *p,
+			const struct mon_thread *t, struct snapshot_thread *out)
+{
+	const struct mon_image *item = item_of(g, p);
+	int64_t away = (int64_t)(t->now.away - t->begin.away);
+	int64_t asleep = (int64_t)(t->now.asleep - t->begin.asleep);
+
+	out->away_known = item && (!item_sampled(item) || item->covered >= item->hot_ns);
+	/* read while it came back, they may seem to have shrunk */
+	out->away_share = away > 0 ? (double)away / (double)g->length : 0;
+	out->asleep_share = asleep > 0 ? (double)asleep / (double)g->length : 0;
+	if (out->away_share > out->elsewhere_share.high)
+		out->away_share = out->elsewhere_share.high;
+	if (out->asleep_share > out->away_share)
+		out->asleep_share = out->away_share;
+}
+
 /*
  * What attaching and detaching stop a thread for, while it is on a CPU: no hit accounts for
  * it. Of the windows it was in, ns.
@@ -102,6 +120,8 @@ static void thread_gather(const struct gathering *g, const struct mon_process *p
 	out->sync_share = share_of(g, p, t, 1);
 	out->elsewhere_share = rest_of(out->dispatch_share, out->sync_share);
 	waits_gather(g, t, out);
+	out->launches = t->now.launches - t->begin.launches;
+	away_gather(g, p, t, out);
 	spent = spent * cost_of(g->m, p).factor + attaching_ns(item_of(g, p), t);
 	out->overhead_pct = 100 * spent / (double)g->length;
 	out->open_api = t->now.open_api;

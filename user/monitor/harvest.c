@@ -46,6 +46,17 @@ static bool open_call(const struct monitor *m, const struct gbpf_thread *t, stru
 	return v->depth && open_known(m, t, out);
 }
 
+/* What it is away for just now counts, too. */
+static uint64_t away_until(const struct gbpf_thread *t, int64_t now)
+{
+	uint64_t away = load(&t->away), last = load(&t->last);
+	const volatile struct gbpf_thread *v = t;
+
+	if (v->depth || !last || now - (int64_t)last < GBPF_AWAY_NS || load(&t->away) != away)
+		return away;
+	return away + (uint64_t)now - last;
+}
+
 void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thread_read *out)
 {
 	const struct gbpf_thread *t = &m->counts.threads[slot];
@@ -65,9 +76,14 @@ void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thr
 	memcpy(out->wait, t->wait, sizeof(out->wait));
 	memcpy(out->gap, t->gap, sizeof(out->gap));
 	out->launches = load(&t->launches);
+	out->away = away_until(t, now);
+	out->asleep = load(&t->asleep);
 	off = load(&t->off_since);
 	if (off && (int64_t)off < now && t->off_wait < GBPF_WAITS && t->off_in < GBPF_INS)
 		out->wait[t->off_in][t->off_wait] += (uint64_t)now - off;
+	if (off && now - (int64_t)off >= GBPF_AWAY_NS && t->off_in == GBPF_IN_NONE &&
+	    t->off_wait != GBPF_WAIT_RUNNABLE)
+		out->asleep += (uint64_t)now - off;
 	/* one that returns just now must not count twice, as time and as open */
 	if (!open_call(m, t, &open) || (int64_t)open.ts >= now)
 		return;

@@ -56,6 +56,7 @@ struct thread_read {
 	uint64_t spent[2], calls[2], launches;
 	uint64_t time[2][2]; /* [windows][waits], ns */
 	uint64_t wait[GBPF_INS][GBPF_WAITS];
+	uint64_t away, asleep; /* ns; away as far as calls were counted */
 	struct gbpf_gap gap[2];
 	uint16_t open_api;
 	int64_t open_since;

@@ -12,6 +12,7 @@
 
 #include "gpu/gpu.h"
 #include "target/labels.h"
+#include "util/verdict.h"
 #include "util/histogram.h"
 
 /* Something a second or a share, with its 95 % interval; equal bounds: counted, not estimated. */
@@ -59,12 +60,27 @@ struct snapshot_thread {
 	uint32_t tid;
 	char comm[16];
 	struct estimate dispatch_share, sync_share, elsewhere_share;
+	uint64_t launches; /* seen in this interval */
+	bool away_known;   /* all calls were counted; else away_share is at most that */
+	double away_share; /* of the interval: outside of calls, 1 ms and longer at a time */
 	bool sched_known; /* the following are */
 	double call_spin_share, call_sleep_share; /* inside calls: on a CPU, off it */
 	double wait_share[WAIT_KINDS]; /* outside calls */
+	double asleep_share; /* of these, but running and runnable: 1 ms and longer at a time */
 	double overhead_pct; /* what our probes cost it in this interval */
 	uint16_t open_api; /* a call it is in, begun at open_since; 0: none */
 	int64_t open_since; /* CLOCK_MONOTONIC ns */
+};
+
+/*
+ * What a process seems to be bound by, as far as its calls and NVML tell (verdict.h). Where
+ * the intervals of what was sampled allow more than one answer, it is inconclusive.
+ */
+struct snapshot_verdict {
+	enum diag_verdict verdict;
+	enum diag_basis basis; /* BASIS_CPU or BASIS_CPU_NVML */
+	const char *why;       /* it is inconclusive; constant; NULL: it is not */
+	struct estimate share[CLASSES]; /* of the interval; not known where inconclusive */
 };
 
 struct snapshot_process {
@@ -95,6 +111,7 @@ struct snapshot_process {
 	uint32_t sibling_tid;	/* ran while the launching thread waited for a lock; 0: none */
 	char sibling_comm[16];
 	double sibling_share; /* of that wait */
+	struct snapshot_verdict verdict;
 	bool gpu_shared;      /* a GPU that it uses is used by others too */
 	char gpu_uuid[80];    /* of the first GPU it uses; "" unknown */
 	struct snapshot_api *apis;

@@ -84,6 +84,7 @@ static void thread(struct json *j, const struct snapshot_thread *t, int64_t now)
 	estimate(j, "dispatch_share", t->dispatch_share, 5);
 	estimate(j, "sync_share", t->sync_share, 5);
 	estimate(j, "elsewhere_share", t->elsewhere_share, 5);
+	known_double(j, "away_share", t->away_known, t->away_share, 5);
 	known_double(j, "call_spin_share", t->sched_known, t->call_spin_share, 5);
 	known_double(j, "call_sleep_share", t->sched_known, t->call_sleep_share, 5);
 	json_key(j, "wait_share");
@@ -156,6 +157,22 @@ static void rates(struct json *j, const struct snapshot_process *p)
 	known_double(j, "coverage", true, p->coverage, 5);
 }
 
+static void verdict(struct json *j, const struct snapshot_verdict *v)
+{
+	json_key(j, "verdict");
+	json_string(j, diag_verdict_words[v->verdict]);
+	json_key(j, "verdict_why");
+	json_string(j, v->why);
+	json_key(j, "verdict_basis");
+	json_string(j, diag_basis_words[v->basis]);
+	json_key(j, "verdict_shares");
+	json_begin_object(j);
+	for (int i = 0; i < CLASSES; i++)
+		if (i != CLASS_SYNC && i != CLASS_OTHER) /* these need GPU time */
+			estimate(j, diag_class_words[i], v->share[i], 4);
+	json_end_object(j);
+}
+
 static void sibling(struct json *j, const struct snapshot_process *p)
 {
 	json_key(j, "lock_sibling");
@@ -177,6 +194,7 @@ static void process(struct json *j, const struct snapshot_process *p, int64_t no
 	json_begin_object(j);
 	who(j, p);
 	rates(j, p);
+	verdict(j, &p->verdict);
 	sibling(j, p);
 	json_key(j, "threads");
 	json_begin_array(j);

@@ -7,6 +7,9 @@
 #include "util/term.h"
 #include "util/text.h"
 
+#define WIDE 124  /* columns, for copies too */
+#define WIDER 142 /* and for allocations and errors */
+
 static const char *rate(struct estimate e, char *buf, size_t size)
 {
 	if (!e.known)
@@ -92,24 +95,35 @@ static void gpu_line(const struct gpu_sample *g, FILE *out)
 	putc('\n', out);
 }
 
+/* So many columns for printf, which counts bytes: those that continue a character are extra. */
+static int wide(int columns, const char *text)
+{
+	for (; *text; text++)
+		columns += ((unsigned char)*text & 0xc0) == 0x80;
+	return columns;
+}
+
 /* The columns that fit; every header names its unit. */
 static void process_line(const struct snapshot_process *p, FILE *out, unsigned width)
 {
-	char a[32], b[32], c[32], d[32], e[32], f[32], g[32], h[32], comm[64], live[32];
+	char a[32], b[32], c[32], d[32], e[32], f[32], g[32], h[32], comm[64], live[32], word[32];
 
 	text_printable(p->comm, comm, sizeof(comm), 15);
-	fprintf(out, "%7u %-15s %8s %-6s %9s %9s %6s %6s %6s", p->pid, comm,
-		rate(p->launches_per_s, a, sizeof(a)), spread(p->launches_per_s, b, sizeof(b)),
-		duration(p->dispatch_p50_ns, c, sizeof(c)),
-		duration(p->dispatch_p99_ns, d, sizeof(d)), share(p->dispatch_share, e, sizeof(e)),
-		share(p->sync_share, f, sizeof(f)), share(p->elsewhere_share, g, sizeof(g)));
-	fprintf(out, " %6.2f", p->overhead_pct);
-	if (width >= 120)
+	spread(p->launches_per_s, b, sizeof(b));
+	duration(p->dispatch_p50_ns, c, sizeof(c));
+	duration(p->dispatch_p99_ns, d, sizeof(d));
+	fprintf(out, "%7u %-*s %8s %-*s %*s %*s %6s %6s %6s", p->pid, wide(15, comm), comm,
+		rate(p->launches_per_s, a, sizeof(a)), wide(6, b), b, wide(9, c), c, wide(9, d), d,
+		share(p->dispatch_share, e, sizeof(e)), share(p->sync_share, f, sizeof(f)),
+		share(p->elsewhere_share, g, sizeof(g)));
+	fprintf(out, " %6.2f %-*s", p->overhead_pct, width >= WIDE ? 14 : 0,
+		verdict_word(p->verdict.verdict, word, sizeof(word)));
+	if (width >= WIDE)
 		fprintf(out, " %7s %10s", rate(p->copies_per_s, a, sizeof(a)),
 			p->copy_bytes_per_s.known
 				? text_bytes((uint64_t)p->copy_bytes_per_s.value, h, sizeof(h))
 				: "n/a");
-	if (width >= 140)
+	if (width >= WIDER)
 		fprintf(out, " %10s %7s", p->live_known && p->live_bytes >= 0
 				? text_bytes((uint64_t)p->live_bytes, live, sizeof(live)) : "n/a",
 			rate(p->errors_per_s, b, sizeof(b)));
@@ -129,11 +143,13 @@ void live_table(const struct snapshot *s, FILE *out, unsigned width, bool colour
 		fputs("no process uses CUDA\n\n", out);
 		return;
 	}
-	fprintf(out, "%s%7s %-15s %8s %-6s %9s %9s %6s %6s %6s %6s", term_style(colour, TERM_BOLD),
-		"PID", "COMMAND", "LAUNCH/s", "", "p50", "p99", "DISP%", "SYNC%", "ELSE%", "COST%");
-	if (width >= 120)
+	fprintf(out, "%s%7s %-15s %8s %-6s %9s %9s %6s %6s %6s %6s %-*s",
+		term_style(colour, TERM_BOLD),
+		"PID", "COMMAND", "LAUNCH/s", "", "p50", "p99", "DISP%", "SYNC%", "ELSE%", "COST%",
+		width >= WIDE ? 14 : 0, "SUSPECTED");
+	if (width >= WIDE)
 		fprintf(out, " %7s %10s", "COPY/s", "COPIED/s");
-	if (width >= 140)
+	if (width >= WIDER)
 		fprintf(out, " %10s %7s", "LIVE", "ERR/s");
 	fprintf(out, "%s\n", term_style(colour, TERM_PLAIN));
 	for (i = 0; i < s->processes_count; i++)

@@ -109,6 +109,18 @@ static void add_history(struct top *t, struct line *l, enum history_of what)
 	line_add(l, "", STYLE_PLAIN, text);
 }
 
+/* "suspected overhead-bound", or why it is not known. */
+static void add_verdict(struct top *t, struct line *l)
+{
+	const struct snapshot_verdict *v = &t->process->verdict;
+	char word[48], text[192];
+
+	snprintf(text, sizeof(text), "%s%s%s", verdict_text(v->verdict, v->basis, word,
+							     sizeof(word)),
+		 v->why ? ": " : "", v->why ? v->why : "");
+	flow(t, l, "verdict", v->why ? STYLE_DIM : STYLE_PLAIN, text);
+}
+
 static void add_sibling(struct top *t, struct line *l)
 {
 	const struct snapshot_process *p = t->process;
@@ -164,6 +176,7 @@ static int draw_numbers(struct top *t, int row)
 	add_cell(t, &l, "throttled", "throttled", " %");
 	add_cell(t, &l, "coverage", "covered", " %");
 	add_cell(t, &l, "gbpf costs", "cost", " %");
+	add_verdict(t, &l);
 	add_sibling(t, &l);
 	return l.row + 1;
 }

@@ -8,8 +8,8 @@
 #include "top/spark.h"
 
 enum {
-	PID, COMM, GPU, LAUNCHES, P50, P99, DISPATCH, SYNC, ELSEWHERE, HISTORY, PRESSED, COPIES,
-	COPIED, LIVE, ALLOCATIONS, ERRORS, COLD, COLD_TIME, CPU, IO, THROTTLED, SIBLING,
+	PID, COMM, GPU, LAUNCHES, P50, P99, DISPATCH, SYNC, ELSEWHERE, SUSPECTED, HISTORY, PRESSED,
+	COPIES, COPIED, LIVE, ALLOCATIONS, ERRORS, COLD, COLD_TIME, CPU, IO, THROTTLED, SIBLING,
 	SIBLING_SHARE, COST, COVERED, POD, NAMESPACE, CONTAINER, JOB, RANK, COMMAND, COLUMNS,
 };
 _Static_assert(COLUMNS <= TABLE_COLUMNS, "a layout has room for all columns");
@@ -27,6 +27,9 @@ static const struct column columns[COLUMNS] = {
 		      "time in calls that give work to the GPU, of its busiest thread", 8},
 	[SYNC] = {"SYNC%", "sync", "time waiting for the GPU in calls, of the same thread", 8},
 	[ELSEWHERE] = {"ELSE%", "elsewhere", "time outside CUDA, of the same thread", 8},
+	[SUSPECTED] = {"SUSPECTED", "suspected",
+		       "what it seems to be bound by, as far as its calls tell", 14, .left = true,
+		       .ascending = true},
 	[HISTORY] = {"HISTORY", "history", "launches/s of the last minutes", 10, 60},
 	[PRESSED] = {"PRESSED/S", "pressed",
 		     "launches over 50 us: the GPU's queue may be full", 12},
@@ -59,11 +62,11 @@ static const struct column columns[COLUMNS] = {
 };
 
 static const struct column_set sets[] = {
-	{"overview", 18, {PID, COMM, LAUNCHES, DISPATCH, SYNC, P50, P99, GPU, ELSEWHERE, HISTORY,
-			  ERRORS, COPIES, COPIED, LIVE, POD, PRESSED, CPU, COST}},
+	{"overview", 19, {PID, COMM, LAUNCHES, DISPATCH, SYNC, SUSPECTED, P50, P99, GPU, ELSEWHERE,
+			  HISTORY, ERRORS, COPIES, COPIED, LIVE, POD, PRESSED, CPU, COST}},
 	{"memory", 11, {PID, COMM, GPU, COPIES, COPIED, LIVE, ERRORS, ALLOCATIONS, COLD, COLD_TIME,
 			HISTORY}},
-	{"waits", 11, {PID, COMM, DISPATCH, SYNC, ELSEWHERE, CPU, IO, THROTTLED, SIBLING,
+	{"waits", 12, {PID, COMM, DISPATCH, SYNC, ELSEWHERE, SUSPECTED, CPU, IO, THROTTLED, SIBLING,
 		       SIBLING_SHARE, HISTORY}},
 	{"places", 9, {PID, COMM, GPU, POD, NAMESPACE, JOB, RANK, CONTAINER, COMMAND}},
 	{"cost", 9, {PID, COMM, LAUNCHES, COST, COVERED, P50, P99, PRESSED, HISTORY}},
@@ -118,6 +121,17 @@ static struct cell label_cell(const struct labels *l, unsigned column)
 	default:
 		return cell_text(l->rank);
 	}
+}
+
+/* Where it is not known, that is a word, too. */
+static struct cell verdict_cell(const struct snapshot_process *p)
+{
+	char word[32];
+	struct cell c;
+
+	c = own_text(verdict_word(p->verdict.verdict, word, sizeof(word)), sizeof(word));
+	c.style = p->verdict.why ? STYLE_DIM : STYLE_PLAIN;
+	return c;
 }
 
 static struct cell errors_cell(const struct estimate *e)
@@ -186,6 +200,8 @@ static struct cell any_cell(const struct top *t, const struct snapshot_process *
 		return cell_estimate(CELL_SHARE, &p->sync_share);
 	case ELSEWHERE:
 		return cell_estimate(CELL_SHARE, &p->elsewhere_share);
+	case SUSPECTED:
+		return verdict_cell(p);
 	case HISTORY:
 		c = cell_estimate(CELL_DRAWN, &p->launches_per_s);
 		c.known = true;
