@@ -9,6 +9,7 @@ import time
 
 import checks
 import compare
+import kineto
 import measure
 import residue
 import stats
@@ -210,7 +211,7 @@ def window_covers(gpu, pid, answer):
                and answer["end_ns"] <= w["end_ns"] for w in gpu["windows"])
 
 
-def torch(steps, kept=False, graph=False):
+def torch(steps, kept=False, graph=False, exported=False):
     """Against torch.profiler in another process of the same program."""
     def run(check):
         plain, traced = check.jobs
@@ -232,6 +233,9 @@ def torch(steps, kept=False, graph=False):
                 check.expect("each kernel of a graph tells its node",
                              all(r["graph_node"] is not None for r in kernels))
             verify_stop(check, recording)
+            if exported and not check.setting.simulated:
+                kineto.verify(check, recording, os.path.join(plain.directory, "profile.json"),
+                              profile["steps"])
         finally:
             log_views(check, recording)
             if kept:
@@ -457,7 +461,8 @@ def entries(entry):
         return entry(name, checks.prepare_torch(mode), run, 150, False, about)
 
     return [
-        pair("gpu-train", torch(200, kept=True), "--gpu-time: a training step", "train"),
+        pair("gpu-train", torch(200, kept=True, exported=True),
+             "--gpu-time: a training step", "train"),
         pair("gpu-mm64", torch(500, kept=True), "--gpu-time: 64² matmul", "mm64"),
         pair("gpu-mm4096", torch(100, kept=True), "--gpu-time: 4096² matmul", "mm4096"),
         pair("gpu-graph", torch(300, kept=True, graph=True), "--gpu-time: a graph", "graph"),
