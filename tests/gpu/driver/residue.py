@@ -158,7 +158,7 @@ def run(check, arguments=(), seconds=TRACED_S):
                  f"{events} events, lost {lost or 'none'}")
     check.expect("both jobs run on", all(job.alive() for job in jobs.values()))
     if not check.setting.simulated:
-        if result["half_width_pct"] > WIDE_PCT:
+        if 100 * stats.half_width(result) > WIDE_PCT:
             check.note("interval", "too wide to exclude a residue of a few percent")
         check.expect("the interval does not show the step slower after detaching",
                      result["low"] <= 1, result)
