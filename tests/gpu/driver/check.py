@@ -105,12 +105,12 @@ class Check:
         self.owned.append(thing)
         return thing
 
-    def job(self, command, name="job", library=None):
+    def job(self, command, name="job", library=None, env=None):
         directory = self.setting.directory(f"{self.name}-{name}")
-        return self.own(Job(directory, command, self.setting.env(library)))
+        return self.own(Job(directory, command, self.setting.env(library) | (env or {})))
 
-    def torch(self, mode, name="job", library=None):
-        return self.job(self.setting.torch_command(mode), name, library)
+    def torch(self, mode, name="job", library=None, env=None):
+        return self.job(self.setting.torch_command(mode), name, library, env)
 
     def cuda(self, variant, threads=1, stream="own", name="job"):
         return self.job(self.setting.cuda_command(variant, threads, stream), name)

@@ -4,6 +4,7 @@ import collections
 import os
 import re
 import shutil
+import socket
 import statistics
 import time
 
@@ -13,6 +14,7 @@ import kineto
 import measure
 import residue
 import stats
+from check import Skip
 from jobs import Trouble
 
 LIBRARY = "libgbpf-cupti"
@@ -410,6 +412,47 @@ def two(check):
     check.expect("both run on", all(j.alive() for j in jobs))
 
 
+def prepare_ranks(check):
+    if not check.setting.simulated:
+        status, text = check.run("nvidia-smi", "-L")
+        if status != 0 or text.count("GPU ") < 2:
+            raise Skip("one GPU only")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    for rank in "01":
+        check.jobs.append(check.torch("ranked", f"rank{rank}", env={
+            "RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+            "NCCL_SOCKET_IFNAME": "lo", "NCCL_NVLS_ENABLE": "0"}))
+
+
+def ranks(check):
+    """Two ranks of one job, a GPU each, whose gradients NCCL sums."""
+    jobs = [j.ready() for j in check.jobs]
+    count = 100 if check.setting.simulated else 3000
+    for job in jobs:
+        job.order(f"steps {count}")
+    time.sleep(0.3)
+    recording = attach(check, *jobs, must=not check.setting.simulated)
+    time.sleep(check.setting.seconds(1))
+    recording.stop()
+    answers = [job.wait_for("steps", 120) for job in jobs]
+    check.note("step", [a["step_p50_ns"] for a in answers])
+    keep(check, recording)
+    try:
+        if not check.setting.simulated:
+            verify_join(check, recording, [j.pid for j in jobs])
+            rows = recording.report("kern_sum")["rows"]
+            check.expect("NCCL's kernels are told apart from others, on both ranks",
+                         len({r["pid"] for r in rows if r["class"] != "compute"}) == 2,
+                         [(r["pid"], r["class"], r["kernel"][:60]) for r in rows[:4]])
+            check.expect("each rank's work is on its own GPU",
+                         len({r["device"] for r in recording.report("stream_sum")["rows"]}) == 2)
+    finally:
+        log_views(check, recording)
+    check.expect("both run on", all(j.alive() for j in jobs))
+
+
 def cycles(check):
     """gbpf comes and goes while a job steps."""
     job = check.jobs[0].ready()
@@ -513,6 +556,8 @@ def entries(entry):
         one("gpu-profiler-before", profiler_before, "torch.profiler was used before"),
         one("gpu-profiler-on", profiler_on, "torch.profiler is on already"),
         one("gpu-profiler-inside", profiler_inside, "torch.profiler starts in a window", jobs=2),
+        entry("gpu-ranks", prepare_ranks, ranks, 150, False,
+              "--gpu-time: two ranks with NCCL, a GPU each"),
         one("gpu-cycles", cycles, "--gpu-time comes and goes 50 times", limit=200),
         entry("gpu-cost", one_train, cost, 240, True,
               "slowdown of the training step with --gpu-time"),

@@ -90,7 +90,7 @@ WORK = {
         ("_Z9gbpf_spinx", 2_000_000, (1 + t, 1, 1), (1, 1, 1), 0)],
 }
 WORK.update(dict.fromkeys(
-    ("queue", "separate", "fused", "pageable", "streams", "items", "loader", "compiled"),
+    ("queue", "separate", "fused", "pageable", "streams", "items", "loader", "compiled", "ranked"),
     WORK["mm64"]))
 DEMANGLED = {
     "_ZN2at6native15elementwise_addILi4EEEvifPf":

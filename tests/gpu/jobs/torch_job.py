@@ -252,6 +252,24 @@ class Loader(Matmul):
         super().queue()
 
 
+class Ranked(Train):
+    """Data parallel, one rank of RANK, WORLD_SIZE; gradients are summed one by one by NCCL."""
+
+    def prepare(self):
+        torch.cuda.set_device(int(os.environ["RANK"]))
+        torch.distributed.init_process_group("nccl")
+        super().prepare()
+        for p in self.model.parameters():
+            torch.distributed.broadcast(p.data, 0)
+
+    def queue(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        self.loss(self.model(self.x), self.y).backward()
+        for p in self.model.parameters():
+            torch.distributed.all_reduce(p.grad)
+        self.optimizer.step()
+
+
 class Compiled(Train):
     """The training step's forward and backward pass by torch.compile."""
 
@@ -264,7 +282,7 @@ MODES = {
     "mm64": lambda: Matmul(64), "mm4096": lambda: Matmul(4096), "train": Train,
     "graph": Graph, "triton": Triton, "queue": Queue, "separate": Separate, "fused": Fused,
     "pageable": Pageable, "streams": Streams, "items": Items, "loader": Loader,
-    "compiled": Compiled,
+    "compiled": Compiled, "ranked": Ranked,
 }
 
 
