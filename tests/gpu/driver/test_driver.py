@@ -137,14 +137,15 @@ class Profile(unittest.TestCase):
     def test_what_is_counted(self):
         shape = {"grid": [2, 1, 1], "block": [64, 1, 1]}
         found = profile_counts.count([
-            {"cat": "kernel", "name": "f", "args": shape}, {"cat": "kernel", "name": "f",
-                                                           "args": shape},
+            {"cat": "kernel", "name": "f", "args": shape, "ts": 9.5, "dur": 1.504},
+            {"cat": "kernel", "name": "f", "args": shape, "ts": 2.25, "dur": 2},
             {"cat": "gpu_memset", "name": "Memset"},
             {"cat": "cuda_driver", "name": "cuLaunchKernel"},
             {"cat": "cuda_runtime", "name": "cudaLaunchKernel"}, {"name": "no category"}])
         self.assertEqual(found["kernels"], {"f": 2})
         self.assertEqual(found["apis"], {"cuLaunchKernel": 1, "cudaLaunchKernel": 1})
         self.assertEqual(found["shapes"], [["f", [2, 1, 1], [64, 1, 1], 2]])
+        self.assertEqual(found["sequence"], [("f", 2000), ("f", 1504)])
 
 
 class Checks(unittest.TestCase):
