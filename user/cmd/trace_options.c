@@ -83,16 +83,16 @@ const struct opt trace_opts[] = {
 		 "a graph. One that is called several times a step makes no more steps."},
 	{.name = "keep", .type = OPT_DURATION, .arg = "SECONDS", FIELD(keep.keep),
 	 .help = "Be a flight recorder: keep only the last SECONDS, in memory, for as long as "
-		 "it takes. They are written to FILE when the recording ends, or with --trigger "
-		 "when one fires; and when gbpf gets SIGUSR1, to FILE.1.gbpf, FILE.2.gbpf and so "
-		 "on (run.1.gbpf for -o run.gbpf). See docs/flight-recorder.md."},
+		 "it takes. They are written to FILE when the recording ends; or, with --trigger, "
+		 "to a numbered file (run.1.gbpf, run.2.gbpf, … for -o run.gbpf) when one fires. "
+		 "SIGUSR1 asks for a numbered file, too. See docs/flight-recorder.md."},
 	{.name = "trigger", .type = OPT_LIST, .arg = "CONDITION", FIELD(keep.triggers),
 	 .help = "With --keep: write a numbered file whenever this holds, such as "
 		 "'p99(cuStreamSynchronize) > 5ms' or 'count(launch) < 1 over 5s'. In front "
 		 "stands p50, p90, p99, max, avg, count, rate, errors or bytes; in parentheses a "
 		 "function, or a kind such as sync, launch, copy; what is compared is of the "
-		 "last 10 seconds (over TIME), and of a minimum of calls (min CALLS). May be "
-		 "given several times: any of them is enough."},
+		 "last 10 seconds (over TIME), and of a minimum of calls (min CALLS). Of several, "
+		 "any is enough."},
 	{.name = "trigger-after", .type = OPT_DURATION, .arg = "SECONDS", FIELD(keep.after),
 	 .help = "Write what comes so long after a trigger, too (default 1 second)."},
 	{.name = "trigger-max", .type = OPT_UINT, .arg = "N", FIELD(keep.most),
