@@ -269,6 +269,17 @@ static void unrelated(struct gang *g)
 	train(g, 1, cpu, (struct part){ 0, 45 * USEC, 6 * USEC, 8 * USEC });
 }
 
+/* Ranks of two nodes, numbered by node: one job, if it is said which node. */
+static void two_hosts(struct gang *g)
+{
+	for (int i = 0; i < g->ranks; i++) {
+		process(&g->rank[i], 50 + (uint32_t)(i / 2));
+		label(&g->rank[i], "rank", i % 2 ? "local 1" : "local 0");
+		label(&g->rank[i], "host", i / 2 ? "node2" : "node1");
+	}
+	train(g, 2, cpu, (struct part){ 0, 45 * USEC, 6 * USEC, 8 * USEC });
+}
+
 /* Two jobs of two ranks; within the second, rank 1 is late. */
 static void two_jobs(struct gang *g)
 {
@@ -307,6 +318,7 @@ static const struct label labels[] = {
 	{ "server", server, NOBODY, NOBODY, NOBODY, 1, NULL, 0 },
 	{ "array_of_tasks", array_of_tasks, NOBODY, NOBODY, NOBODY, 1, NULL, 0 },
 	{ "unrelated", unrelated, NOBODY, NOBODY, NOBODY, 0, NULL, 0 },
+	{ "two_hosts", two_hosts, 2, 2, NOBODY, 1, NULL, 300 * USEC },
 	{ "two_jobs", two_jobs, 3, 3, NOBODY, 2, "away from CUDA", MSEC },
 };
 

@@ -76,6 +76,7 @@ const char *straggler_words(const struct session *s, const struct diag_process *
 	const struct diag_finding *f = diag_straggles(p);
 	const struct diag_evidence *wait = evidence_of(f, "others_wait_a_step_ns");
 	const struct diag_evidence *in = evidence_of(f, "more_time");
+	bool sure = f->severity == SEVERITY_WARNING; /* by collectives, on the GPU */
 	char name[WORDS_SIZE / 2], rank[64] = "", label[48], ns[32], a_step[64] = "";
 
 	if (p->rank)
@@ -86,7 +87,7 @@ const char *straggler_words(const struct session *s, const struct diag_process *
 			 text_duration((int64_t)wait->value, ns, sizeof(ns)));
 	snprintf(buf, size, "%s%s: the others %swait %s%.1f %% of the time, for it%s%s", rank,
 		 process_words(s, p->process, name, sizeof(name)),
-		 p->basis == BASIS_CPU_GPU ? "" : "seem to ", a_step, 100 * f->share,
+		 sure ? "" : "seem to ", a_step, 100 * f->share,
 		 in ? "; it spends more time " : "", in ? in->text : "");
 	return buf;
 }

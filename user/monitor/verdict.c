@@ -200,14 +200,12 @@ static struct range copies_of(const struct snapshot *s, const struct snapshot_pr
 static double slow_ns(const struct snapshot_process *p)
 {
 	const struct histogram *h = p->launch_recent;
-	double slow = 0, all = 0;
+	double slow = 0;
 
-	for (unsigned i = 0; h && i < GBPF_BUCKETS; i++) {
-		all += (double)h->bucket[i];
-		if (bucket_high(i) > GBPF_SLOW_NS)
+	for (unsigned i = gbpf_bucket(GBPF_SLOW_NS); h && i < GBPF_BUCKETS; i++)
+		if (h->bucket[i])
 			slow += (double)h->bucket[i] * (double)bucket_value(i);
-	}
-	return all > 0 ? slow / all : 0;
+	return h && h->count ? slow / (double)h->count : 0;
 }
 
 /* Launches are held up where they take long and so many come that the queue can be full. */
