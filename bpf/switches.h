@@ -41,7 +41,6 @@ struct gbpf_counters {
 	__u64 ring_full;
 	__u64 state_full;
 	__u64 polls_open; /* runs of queries begun and not yet sent */
-	__u64 marks_full; /* firings of step markers that were not told */
 };
 
 struct gbpf_pending {

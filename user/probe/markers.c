@@ -140,7 +140,9 @@ static int on_function(const struct elf_symbol *s, void *ctx)
 	struct site site;
 	size_t i;
 
-	if (!s->dynamic || s->ifunc || !named(search->m, s->name) || search->count == SITES_MAX)
+	if (!s->dynamic)
+		return 1; /* all of those that are exported came before */
+	if (s->ifunc || !named(search->m, s->name) || search->count == SITES_MAX)
 		return 0;
 	site = site_choose(search->elf, s);
 	if (site.verdict == SITE_REFUSED)
