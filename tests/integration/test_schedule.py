@@ -12,6 +12,7 @@ import subprocess
 import time
 
 import gbpf
+import overlay
 import pytest
 
 EXECUTE = ("_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_"
@@ -36,18 +37,20 @@ class Steps:
 
 
 @contextlib.contextmanager
-def stepping(tmp_path, micro=1, pause_us=1000, marker="libtorch_cpu.so", symbol=EXECUTE, other=0):
-    libcuda = tmp_path / "libcuda.so.1"
-    shutil.copy(gbpf.SIM / "lib" / "libcuda.so.1", libcuda)
-    library = "-"
-    if marker:
-        library = tmp_path / marker
+def stepping(tmp_path, micro=1, pause_us=1000, marker="libtorch_cpu.so", symbol=EXECUTE, other=0,
+             within=None):
+    place = within.root if within else tmp_path
+    libcuda = place / "libcuda.so.1"
+    library = place / marker if marker else "-"
+    if not within:
+        shutil.copy(gbpf.SIM / "lib" / "libcuda.so.1", libcuda)
+    if not within and marker:
         shutil.copy(TOOLS / "step_marker.so", library)
     truth = tmp_path / "steps.txt"
-    process = subprocess.Popen(
-        [str(a) for a in (TOOLS / "step_target", libcuda, library, symbol, micro, pause_us, truth,
-                          other)],
-        stdout=subprocess.PIPE, text=True)
+    command = [str(a) for a in (TOOLS / "step_target", libcuda, library, symbol, micro, pause_us,
+                                truth, other)]
+    process = (within.popen if within else subprocess.Popen)(command, stdout=subprocess.PIPE,
+                                                             text=True)
     steps = Steps(truth, process)
     try:
         assert process.stdout.readline().startswith("ready")
@@ -340,6 +343,31 @@ def test_the_leader_ends_in_a_window(tmp_path):
                   any(x <= c.enter and c.leave <= y for x, y in found)]
         seen = [c for c in recorded if c["pid"] == steps.pid]
         assert len(inside) <= len(seen) <= len(inside) + 2 * len(found)
+
+
+def test_two_containers_with_one_layer(tmp_path):
+    """Both map the same real files under two identities: neither is probed twice."""
+    recording = tmp_path / "t.gbpf"
+    files = {"libcuda.so.1": gbpf.SIM / "lib" / "libcuda.so.1",
+             "libtorch_cpu.so": TOOLS / "step_marker.so"}
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    with overlay.two_overlays(files) as (one, two), \
+            stepping(tmp_path / "a", within=one) as a, \
+            stepping(tmp_path / "b", within=two, pause_us=3000) as b:
+        done = gbpf.gbpf("trace", "-p", f"{a.pid},{b.pid}", "-o", recording, "--wait", 60,
+                         "--warmup", 40, "--active", 50)
+        assert done.returncode == 0, done.stderr
+    assert info(recording)["schedule_marker_per_step"] == "1"
+    (begin, end), = windows(recording)
+    assert firing_at(a, end) - firing_at(a, begin) == 50
+    recorded = sorted(gbpf.calls(recording), key=lambda c: c["begin"])
+    for steps in (a, b):
+        inside = [c for c in steps.calls
+                  if c.api != MARKER and begin <= c.enter and c.leave <= end]
+        seen = [c["api"] for c in recorded if c["pid"] == steps.pid
+                and not c["flags"] & (gbpf.OPEN | gbpf.NO_END | gbpf.NO_BEGIN)]
+        assert seen == [c.api for c in inside] and seen
 
 
 def test_uneven_steps_are_not_guessed(tmp_path):
