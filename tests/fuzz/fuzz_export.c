@@ -160,6 +160,9 @@ static void take_record(struct input *in, struct writer *w, unsigned kind)
 		r.info = (struct record_info){text(in), text(in)};
 	else if (kind == RECORD_LABEL)
 		r.label = (struct record_label){when(in), 1 + few(in), text(in), text(in)};
+	else if (kind == RECORD_TRIGGER)
+		r.trigger = (struct record_trigger){when(in), few(in), text(in), when(in),
+						    when(in), when(in), few(in), few(in)};
 	else if (kind >= RECORD_DEVICE && kind <= RECORD_SIDECAR)
 		take_gpu(in, &r);
 	else

@@ -5,6 +5,7 @@ import json
 import re
 import resource
 import signal
+import subprocess
 import time
 
 import compare
@@ -113,6 +114,10 @@ def test_a_slow_sync_is_caught_with_what_came_before(tmp_path, rung):
     shown = gbpf.gbpf("report", path).stdout
     assert re.search(r"Written because +max\(cuStreamSynchronize\) > 10ms over 1s: [\d.]+ ms", shown)
     assert "simjob" in shown
+    assert gbpf.gbpf("diagnose", path).returncode == 0
+    assert gbpf.gbpf("export", path, "-o", tmp_path / "t.pftrace").returncode == 0
+    exported = (tmp_path / "t.pftrace").read_bytes()
+    assert b"why this was written" in exported and SLOW.encode() in exported
 
 
 def test_nothing_happens_and_nothing_is_written(tmp_path):
@@ -199,12 +204,17 @@ def test_the_end_does_not_wait_for_what_comes_after(tmp_path):
 
 
 def test_a_command_runs_on_after_the_last_file(tmp_path):
-    done = gbpf.gbpf("trace", "-o", tmp_path / "t.gbpf", "--keep", "1s", "--trigger", SLOW,
-                     "--trigger-max", 1, "--trigger-after", "100ms", "--", gbpf.JOB, "--quiet",
-                     "--lib", gbpf.SIM / "lib", "--truth", tmp_path / "truth.%p", "--pattern",
-                     "hiccup", *STEADY, "--jump-after", 0.5, "--duration", 1.5,
-                     env=gbpf.sim_env())
-    assert done.returncode == 0, done.stderr
+    args = ["trace", "-o", tmp_path / "t.gbpf", "--keep", "1s", "--trigger", SLOW,
+            "--trigger-max", 1, "--trigger-after", "100ms", "--", gbpf.JOB, "--quiet",
+            "--lib", gbpf.SIM / "lib", "--truth", tmp_path / "truth.%p", "--pattern",
+            "hiccup", *STEADY, "--jump-after", 0.5, "--duration", 1.5]
+    process = subprocess.Popen([gbpf.GBPF, *map(str, args)], env=gbpf.sim_env(),
+                               stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    wait_for(tmp_path / "t.1.gbpf")
+    time.sleep(0.2)
+    process.send_signal(signal.SIGUSR1)  # there is nothing to write any more
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
     assert files(tmp_path) == ["t.1.gbpf"]
     truths = gbpf.truths(tmp_path)
     assert check_calls(tmp_path / "t.1.gbpf", truths)

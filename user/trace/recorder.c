@@ -365,7 +365,7 @@ int64_t recorder_pause(const struct tracer *t)
 
 void tracer_write_now(struct tracer *t)
 {
-	if (t->recorder)
+	if (t && t->recorder)
 		t->recorder->asked = true;
 }
 

@@ -77,7 +77,7 @@ int tracer_step(struct tracer *t, int64_t max_ns, int extra_fd);
 int tracer_stop(struct tracer *t);
 void tracer_free(struct tracer *t); /* NULL is accepted */
 
-/* With a recorder: a file of what is kept, soon. */
+/* With a recorder: a file of what is kept, soon. NULL is accepted. */
 void tracer_write_now(struct tracer *t);
 
 /* One more target, from now on, with its images. */
