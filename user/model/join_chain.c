@@ -105,18 +105,17 @@ static int thread_links(struct chain *c, const struct session_thread *t)
 {
 	const struct session *s = c->j->s;
 	struct waits waits = { .all = TS_LIMIT };
+	uint32_t first = join_first(s, t, c->from);
 	bool captured = false;
 	int err = 0;
 
-	for (uint32_t i = t->first_call + t->calls; i-- > t->first_call && !err;) {
+	for (uint32_t i = join_first(s, t, c->to); i-- > first && !err;) {
 		const struct call *call = &s->calls[i];
 		uint8_t mark = c->marks[call->api];
 
-		if (call->begin < c->from)
-			break;
 		if (mark & (MARK_CAPTURE | MARK_CAPTURED))
 			captured = mark & MARK_CAPTURED;
-		if (call->begin >= c->to || call->flags & CALL_NO_BEGIN)
+		if (call->flags & CALL_NO_BEGIN)
 			continue;
 		note_wait(c, &waits, call);
 		if (!captured && !c->outer[i] && join_sort(s, call) != SORT_NONE)
@@ -152,15 +151,20 @@ static int find_links(struct chain *c)
 
 /* ---- works ---- */
 
-/* Ids wrap: they are told by how far they are from that of a work in the midst. */
+struct ids {
+	const struct work *works;
+	uint32_t lowest;
+};
+
+/* Ids wrap: half of them are taken to come before that of the first work, half after it. */
 static int work_order(const void *pa, const void *pb, void *ctx)
 {
-	const struct work *works = ctx;
-	const struct work *a = &works[*(const uint32_t *)pa], *b = &works[*(const uint32_t *)pb];
-	int32_t apart = (int32_t)(a->correlation - b->correlation);
+	const struct ids *ids = ctx;
+	const struct work *a = &ids->works[*(const uint32_t *)pa];
+	const struct work *b = &ids->works[*(const uint32_t *)pb];
 
-	if (apart)
-		return apart < 0 ? -1 : 1;
+	if (a->correlation != b->correlation)
+		return a->correlation - ids->lowest < b->correlation - ids->lowest ? -1 : 1;
 	if (a->begin != b->begin)
 		return a->begin < b->begin ? -1 : 1;
 	return a < b ? -1 : a > b;
@@ -184,8 +188,11 @@ static int find_works(struct chain *c)
 			c->works[c->works_count++] = w;
 		}
 	}
-	if (c->works_count)
-		qsort_r(c->works, c->works_count, sizeof(*c->works), work_order, s->works);
+	if (c->works_count) {
+		struct ids ids = { s->works, s->works[c->works[0]].correlation - (1u << 31) };
+
+		qsort_r(c->works, c->works_count, sizeof(*c->works), work_order, &ids);
+	}
 	return 0;
 }
 

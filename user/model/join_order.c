@@ -76,20 +76,19 @@ static int caller_order(const void *pa, const void *pb)
 	return a->call < b->call ? -1 : a->call > b->call;
 }
 
-/* A little before the first call of the thread that begins in the window. */
-static uint32_t first_near(const struct session *s, const struct session_thread *t, int64_t begin)
+uint32_t join_first(const struct session *s, const struct session_thread *t, int64_t when)
 {
 	uint32_t low = t->first_call, high = t->first_call + t->calls;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (s->calls[middle].begin < begin)
+		if (s->calls[middle].begin < when)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low - t->first_call > NEAR ? low - NEAR : t->first_call;
+	return low;
 }
 
 static int thread_callers(struct ordering *o, const struct session_thread *t, enum sort sort,
@@ -97,8 +96,10 @@ static int thread_callers(struct ordering *o, const struct session_thread *t, en
 {
 	const struct session *s = o->j->s;
 	const struct session_cover *v = o->cover;
-	uint32_t i = first_near(s, t, v->begin);
+	uint32_t i = join_first(s, t, v->begin);
 
+	/* some may be around the begin of the window */
+	i = i - t->first_call > NEAR ? i - NEAR : t->first_call;
 	for (; i < t->first_call + t->calls && s->calls[i].begin < v->end; i++) {
 		const struct call *c = &s->calls[i];
 		bool inside = c->begin >= v->begin && c->end <= v->end;
