@@ -154,7 +154,7 @@ static int fill(struct chain *c, const size_t l[2], const size_t p[2], bool left
 		return 0;
 	if (GROW(c->forward, c->forward_cap, 2 * pieces) ||
 	    GROW(c->backward, c->backward_cap, 2 * pieces) ||
-	    GROW(c->owner, c->owner_cap, 3 * links))
+	    GROW(c->owner, c->owner_cap, 3 * links) || !c->owner)
 		return -ENOMEM;
 	g.links = c->owner + links;
 	g.run = g.links + links;
