@@ -112,6 +112,13 @@ static void take(const struct gap *g, size_t piece, uint32_t link)
 		g->c->j->s->works[g->c->works[p->first + i]].call = l->call;
 }
 
+static void claim(uint32_t *owner, uint32_t link, uint32_t piece)
+{
+	if (link != LINK_NONE)
+		owner[link] = owner[link] == LINK_NONE || owner[link] == piece ? piece
+									       : LINK_OUTSIDE;
+}
+
 /*
  * Where both ways say something they must say the same, and no call has two partners. Where
  * works are missing, a way is wrong from there on until something does not fit; what lies
@@ -124,14 +131,8 @@ static void agree(const struct gap *g, const uint32_t *forward, const uint32_t *
 	for (size_t i = 0; i < g->n; i++)
 		owner[i] = LINK_NONE;
 	for (size_t k = 0; k < g->m; k++) {
-		const uint32_t both[2] = { forward[k], backward[k] };
-
-		for (int way = 0; way < 2; way++) {
-			uint32_t *of = both[way] == LINK_NONE ? NULL : &owner[both[way]];
-
-			if (of)
-				*of = *of == LINK_NONE || *of == k ? (uint32_t)k : LINK_OUTSIDE;
-		}
+		claim(owner, forward[k], (uint32_t)k);
+		claim(owner, backward[k], (uint32_t)k);
 	}
 	for (size_t k = 0; k < g->m; k++) {
 		uint32_t link = forward[k] != LINK_NONE ? forward[k] : backward[k];
@@ -154,7 +155,7 @@ static int fill(struct chain *c, const size_t l[2], const size_t p[2], bool left
 		return 0;
 	if (GROW(c->forward, c->forward_cap, 2 * pieces) ||
 	    GROW(c->backward, c->backward_cap, 2 * pieces) ||
-	    GROW(c->owner, c->owner_cap, 3 * links) || !c->owner)
+	    GROW(c->owner, c->owner_cap, 3 * links))
 		return -ENOMEM;
 	g.links = c->owner + links;
 	g.run = g.links + links;
