@@ -44,7 +44,7 @@ struct triggers {
 	size_t count;
 	int64_t origin; /* ns, where slice 0 begins; 0: not known yet */
 	bool paired;	/* one of them is of durations */
-	struct pairs *pairs;
+	struct pairs *pairs; /* NULL if none is */
 	struct watched *watched;
 	uint16_t wanted[GBPF_MAX_API]; /* by API: bit per trigger */
 };
@@ -175,13 +175,16 @@ int triggers_new(struct triggers **out, const struct trigger *items, size_t coun
 		return -ENOMEM;
 	t->count = count;
 	t->watched = calloc(count, sizeof(*t->watched));
-	t->pairs = pairs_new(on_call, t);
-	if (!t->watched || !t->pairs)
+	if (!t->watched)
 		err = -ENOMEM;
 	for (size_t i = 0; !err && i < count; i++) {
 		err = watch(t, i, &items[i], returns, why, size);
 		if (!err)
 			err = find_functions(t, i, selection, why, size);
+	}
+	if (!err && t->paired) {
+		t->pairs = pairs_new(on_call, t);
+		err = t->pairs ? 0 : -ENOMEM;
 	}
 	if (err) {
 		triggers_free(t);

@@ -121,6 +121,8 @@ void pairs_settle(struct pairs *p, int64_t upto)
 {
 	size_t i;
 
+	if (!p)
+		return;
 	while (merge_runs(p))
 		;
 	for (i = 0; i < p->count && p->waiting[i].ts < upto; i++)

@@ -20,7 +20,7 @@ void pairs_free(struct pairs *p);		      /* NULL is accepted */
 
 /* Takes a begin or an end. Beyond 65 536 of them between two settlings, order is not waited for. */
 void pairs_add(struct pairs *p, const struct event *e);
-/* All events before this time (ns) were added: tells of the calls that ended before it. */
+/* All events before this time (ns) were added: tells of calls that ended by then. NULL: nothing. */
 void pairs_settle(struct pairs *p, int64_t upto);
 
 #endif
