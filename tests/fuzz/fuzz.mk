@@ -11,6 +11,7 @@
 #   make fuzz                 only builds
 
 FUZZ_RUNS ?= 10000
+FUZZ_RUNS_diagnose ?= 60
 FUZZ_RUNS_elf ?= 15000
 FUZZ_RUNS_export ?= 40
 FUZZ_RUNS_metrics ?= 300

@@ -173,10 +173,11 @@ static int work_order(const void *pa, const void *pb, void *ctx)
 static int find_works(struct chain *c)
 {
 	const struct session *s = c->j->s;
-	const struct session_stream *st = s->streams;
 
 	c->works_count = 0;
-	for (const struct session_stream *end = st + s->streams_count; st < end; st++) {
+	for (size_t i = 0; i < s->streams_count; i++) {
+		const struct session_stream *st = &s->streams[i];
+
 		if (st->process != c->process)
 			continue;
 		for (uint32_t w = st->first_work; w < st->first_work + st->works; w++) {
