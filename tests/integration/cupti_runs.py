@@ -20,8 +20,16 @@ VERSIONS = [("lib", "libcupti.so.13", 130001), ("lib-cupti128", "libcupti.so.12"
             ("lib-cupti133", "libcupti.so.13", 130301)]
 LAUNCHES = {"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchKernel_ptsz", "cuLaunchKernelEx_ptsz",
             "cuLaunchCooperativeKernel", "cuGraphLaunch"}
-CBIDS = {int(number): name for name, number in
-         re.findall(r"C\((\w+), (\d+)\)", (ROOT / "tests/sim/cbid.h").read_text())}
+RUNTIME_LAUNCHES = {"cudaLaunchKernel", "cudaLaunchKernel_ptsz", "cudaLaunchKernelExC",
+                    "cudaLaunchKernelExC_ptsz", "cudaLaunchCooperativeKernel", "cudaGraphLaunch"}
+CBIDS, RUNTIME_CBIDS = (
+    {int(number): name for name, number in re.findall(r"C\((\w+), (\d+)\)", table)}
+    for table in (ROOT / "tests/sim/cbid.h").read_text().split("#define SIM_RUNTIME_CBIDS"))
+
+
+def name_of(record):
+    """The function that the record of a call is of."""
+    return (RUNTIME_CBIDS if record["runtime"] else CBIDS)[record["cbid"]]
 
 
 class Run:
@@ -117,14 +125,15 @@ def check_calls(run, every=False):
     for record in run.calls:
         assert record["correlation"] not in seen, record
         seen.add(record["correlation"])
-        assert CBIDS[record["cbid"]] in LAUNCHES or every
+        assert record["runtime"] or name_of(record) in LAUNCHES or every
         for work in caused.get(record["correlation"], []):
-            call = work.call
-            assert CBIDS[record["cbid"]] == call.api and record["ret"] == call.ret
+            call = run.truth.recorded(work.call)
+            assert name_of(record) == call.api and record["ret"] == call.ret
             assert (record["process"], record["thread"]) == (run.truth.pid, call.tid)
             assert call.entry <= record["start"] - shift <= work.enqueued
             assert work.enqueued <= record["end"] - shift <= call.leave
-    launches = {w.correlation for w in run.truth.work if w.call.api in LAUNCHES}
+    launches = {w.correlation for w in run.truth.work
+                if run.truth.recorded(w.call).api in LAUNCHES | RUNTIME_LAUNCHES}
     assert launches <= seen
 
 

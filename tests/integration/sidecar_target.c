@@ -195,6 +195,8 @@ static int other_client(const char *what, const char *cupti)
 		return other.enable(CUPTI_CONCURRENT_KERNEL) | other.enable(CUPTI_MEMSET);
 	if (!strcmp(what, "disable"))
 		return other.disable(CUPTI_CONCURRENT_KERNEL) | other.disable(CUPTI_MEMSET);
+	if (!strcmp(what, "calls"))
+		return other.enable(CUPTI_RUNTIME);
 	if (!strcmp(what, "flush"))
 		return other.flush(CUPTI_FLUSH_FORCED);
 	if (!strcmp(what, "type")) {

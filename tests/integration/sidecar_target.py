@@ -72,6 +72,16 @@ class Target:
         lines = open(self.log, encoding="ascii").read().splitlines()
         return [(w[2], int(w[3]), int(w[4])) for w in map(str.split, lines)]
 
+    def still_on(self):
+        """Kinds of records that were switched on, and not off again."""
+        on = set()
+        for function, kind, result in self.calls():
+            if function == "cuptiActivityEnable" and not result:
+                on.add(kind)
+            if function == "cuptiActivityDisable" and not result:
+                on.discard(kind)
+        return on
+
     def end(self):
         """It exits by itself, unharmed; what it wrote to stderr comes back."""
         out, err = self.process.communicate(timeout=20)

@@ -14,13 +14,13 @@ sys.path.insert(0, str(ROOT / "tests/sim"))
 sys.path.insert(0, str(ROOT / "tests/integration"))
 import sidecar_loader as wire  # noqa: E402
 import truth as truthfile  # noqa: E402
+from cupti_runs import name_of  # noqa: E402
 from sidecar_target import left, target  # noqa: E402, F401
 
 pytestmark = pytest.mark.parallel
 
 KINDS = {"kernel": wire.KERNEL, "copy": wire.COPY, "set": wire.SET}
-LAUNCH_KERNEL = 307
-MEMCPY, MEMSET, CONCURRENT = 1, 2, 10
+DOMAINS = {"driver": 1, "runtime": 2}
 
 # ---- what it records is what happened ----
 
@@ -81,45 +81,41 @@ def compare_work(loader, truth):
         map(true, truth.work), key=str)
 
 
-@pytest.mark.parametrize("pattern, lib, cupti", [
-    ("train", "lib", "libcupti.so.13"),
-    ("copy", "lib", "libcupti.so.13"),
-    ("graph", "lib", "libcupti.so.13"),
-    ("copy", "lib-cupti11", "libcupti.so.11.8"),
-    ("train", "lib-cupti12", "libcupti.so.12"),
-    ("graph", "lib-cupti128", "libcupti.so.12"),
+@pytest.mark.parametrize("pattern, api, lib, cupti", [
+    ("train", "driver", "lib", "libcupti.so.13"),
+    ("copy", "driver", "lib", "libcupti.so.13"),
+    ("graph", "driver", "lib", "libcupti.so.13"),
+    ("train", "runtime", "lib", "libcupti.so.13"),
+    ("copy", "driver", "lib-cupti11", "libcupti.so.11.8"),
+    ("train", "runtime", "lib-cupti12", "libcupti.so.12"),
+    ("graph", "runtime", "lib-cupti128", "libcupti.so.12"),
 ])
-def test_every_piece_of_work_is_recorded_once(build, tmp_path, pattern, lib, cupti):
-    job = Job(build, tmp_path, "--pattern", pattern, "--threads", 3, "--iterations", 5,
-              lib=lib, cupti=cupti)
-    loader, truth, last = job.record()
+def test_every_piece_of_work_is_recorded_once(build, tmp_path, pattern, api, lib, cupti):
+    job = Job(build, tmp_path, "--pattern", pattern, "--threads", 3, "--iterations", 5, "--api",
+              api, lib=lib, cupti=cupti)
+    loader, truth, last = job.record(wire.ALL_API)
     assert last.type == wire.ENDED and last.dropped == 0
     assert loader.counters() == (0, [0, 0, 0, 0])
     assert len(truth.work) > 20
     compare_work(loader, truth)
     calls = {c.correlation: c for c in loader.took(wire.CALL)}
-    assert {w.correlation for w in loader.took(wire.WORK)} <= set(calls)
-    assert {c.tid for c in calls.values()} <= {c.tid for c in truth.calls}
-    assert {c.domain for c in calls.values()} == {1}
+    assert len(calls) == len(loader.took(wire.CALL))
+    for work in truth.work:
+        call = calls[work.correlation]
+        recorded = truth.recorded(work.call)
+        assert (call.tid, call.domain, call.ret) == (work.tid, DOMAINS[recorded.library], 0)
+        assert name_of({"runtime": call.domain == 2, "cbid": call.cbid}) == recorded.api
 
 
-def test_only_launches_copies_and_sets_have_records_of_calls(build, tmp_path):
-    """Also where CUPTI cannot be asked for these alone."""
-    wanted = None
-    for lib, cupti in (("lib", "libcupti.so.13"), ("lib-cupti12", "libcupti.so.12")):
-        path = tmp_path / lib
-        path.mkdir()
-        job = Job(build, path, "--pattern", "train", "--iterations", 3, lib=lib, cupti=cupti)
-        loader, truth, _ = job.record()
-        got = sorted(c.cbid for c in loader.took(wire.CALL))
-        assert LAUNCH_KERNEL in got and len(got) == sum(
-            c.api.startswith(("cuLaunchKernel", "cuMemcpy", "cuMemset")) for c in truth.calls)
-        assert wanted in (None, got)
-        wanted = got
-    every = tmp_path / "every"
-    every.mkdir()
-    loader, _, _ = Job(build, every, "--pattern", "train", "--iterations", 3).record(wire.ALL_API)
-    assert len(loader.took(wire.CALL)) > len(wanted)
+@pytest.mark.parametrize("api", ["driver", "runtime"])
+def test_of_calls_those_that_launch_are_told(build, tmp_path, api):
+    """Here as long as the first flush takes to come; all others stay with CUPTI."""
+    job = Job(build, tmp_path, "--pattern", "train", "--iterations", 3, "--api", api)
+    loader, truth, _ = job.record()
+    compare_work(loader, truth)
+    told = {c.correlation for c in loader.took(wire.CALL)}
+    assert told and told <= {w.correlation for w in truth.work}
+    assert min(truth.work, key=lambda w: w.enqueued).correlation in told
 
 
 def test_it_is_in_time_for_the_first_kernel(build, tmp_path):
@@ -201,16 +197,9 @@ def test_what_was_switched_on_is_switched_off(target):
     loader = t.started(flags=wire.OVERHEAD)
     assert t.tell("other", "type") == 1
     assert loader.stop().type == wire.ENDED
-    on, left_out = set(), set()
-    for function, argument, result in t.calls():
-        if function == "cuptiActivityEnable" and result == 0:
-            on.add(argument)
-        if function == "cuptiActivityDisable":
-            on.discard(argument)
-        if function == "cuptiActivityEnableDriverApi":
-            left_out ^= {argument}
-    assert on == left_out == set()
+    assert t.still_on() == set()
     names = [c[0] for c in t.calls()]
+    assert not [n for n in names if n.endswith("Api")]
     assert names.count("cuptiSubscribe") == names.count("cuptiUnsubscribe") == 1
     assert names.index("cuptiUnsubscribe") < names.index("cuptiActivityEnable")
     assert t.tell("other", "type") == before
@@ -226,8 +215,7 @@ def test_when_the_loader_goes_nothing_stays(target):
     loader.close()
     left(t)
     assert t.tell("files") == files - 1
-    disabled = {c[1] for c in t.calls() if c[0] == "cuptiActivityDisable"}
-    assert {CONCURRENT, MEMCPY, MEMSET} <= disabled
+    assert t.still_on() == set()
     loader = t.started()
     t.tell("launch", 4)
     loader.stop()
@@ -394,7 +382,7 @@ def test_a_full_ring_drops_counts_and_does_not_block(target):
     got = len(loader.works(wire.KERNEL)) + len(loader.took(wire.CALL))
     dropped = loader.counters()[0]
     assert last.type == wire.ENDED and dropped > 0
-    assert got + dropped == 2000
+    assert got + dropped >= 1000
     shapes = {s.id for s in loader.took(wire.SHAPE)}
     assert {w.shape for w in loader.works(wire.KERNEL)} <= shapes
 

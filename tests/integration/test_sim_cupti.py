@@ -9,8 +9,8 @@ import subprocess
 
 import cupti_runs
 import pytest
-from cupti_runs import (CBIDS, LAUNCHES, ROOT, VERSIONS, check_all, check_calls, check_record,
-                        truthfile)
+from cupti_runs import (CBIDS, LAUNCHES, ROOT, RUNTIME_CBIDS, VERSIONS, check_all, check_calls,
+                        check_record, name_of, truthfile)
 
 pytestmark = pytest.mark.parallel
 run = cupti_runs.run
@@ -60,6 +60,29 @@ def test_all_calls_and_their_errors(run):
     # all but what was called before CUPTI listened, and the call that loaded the client
     calls = [c for c in done.truth.calls if c.library == "driver"][1:]
     assert [(CBIDS[r["cbid"]], r["ret"]) for r in done.calls] == [(c.api, c.ret) for c in calls]
+
+
+def test_of_a_call_through_the_runtime_that_of_the_runtime_is_recorded(run):
+    """And none of the driver's that it makes, as the real one does."""
+    done = run("--pattern", "train", "--api", "runtime", client="system,all")
+    check_all(done)
+    records = {r["correlation"]: r for r in done.calls}
+    assert {records[w.correlation]["runtime"] for w in done.truth.work} == {1}
+    # but for how a thread begins, which here comes before its first call of the runtime
+    assert {name_of(r) for r in done.calls if not r["runtime"]} <= {
+        "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent"}
+    inner = {c.api for c in done.truth.calls if done.truth.recorded(c) is not c}
+    assert {"cuLaunchKernel", "cuMemcpyHtoDAsync_v2"} <= inner
+
+
+@pytest.mark.parametrize("api", ["driver", "runtime"])
+def test_each_call_has_an_id_whether_recorded_or_not(run, api):
+    done = run("--pattern", "train", "--iterations", 3, "--api", api)
+    calls = [c for c in done.truth.calls
+             if c.library != "nccl" and done.truth.recorded(c) is c]
+    at = {id(c): n for n, c in enumerate(calls)}
+    steps = {w.correlation - at[id(done.truth.recorded(w.call))] for w in done.truth.work}
+    assert len(steps) == 1 and len(done.truth.work) > 50
 
 
 def test_small_buffers_are_asked_for_by_those_who_call(run):
@@ -199,7 +222,7 @@ def test_errors_by_function(run, tmp_path):
     assert {int(line[0]) for line in lines} == {done.truth.pid}
     assert [line[2:] for line in lines if line[2] == "cuptiActivityEnable"] == [
         ["cuptiActivityEnable", "10", "0"], ["cuptiActivityEnable", "1", "35"],
-        ["cuptiActivityEnable", "4", "0"]]
+        ["cuptiActivityEnable", "4", "0"], ["cuptiActivityEnable", "5", "35"]]
     assert ["cuptiSubscribe", "0", "0"] in [line[2:] for line in lines]
 
 
@@ -271,6 +294,15 @@ def newest(folders, record):
     return max(map(int, [1, *re.findall(rf"}} CUpti_Activity{record}(\d+);", path.read_text())]))
 
 
+def check_runtime_cbids(folders):
+    text = "".join(p.read_text() for f in folders
+                   for p in pathlib.Path(f).glob("cupti_runtime_cbid.h"))
+    known = {int(number): name for name, number in
+             re.findall(r"CUPTI_RUNTIME_TRACE_CBID_(\w+?)_v\d+ *= (\d+)", text)}
+    ours = {number: name for number, name in RUNTIME_CBIDS.items() if number <= max(known)}
+    assert len(ours) > 50 and ours.items() <= known.items()
+
+
 # directories with the headers of CUPTI and CUDA, colons between, versions apart by semicolons
 HEADERS = os.environ.get("GBPF_CUPTI_HEADERS")
 
@@ -285,3 +317,4 @@ if HEADERS:
                         f"-DMEMCPY_N={newest(folders, 'Memcpy')}",
                         f"-DOVERHEAD_N={newest(folders, 'Overhead')}",
                         ROOT / "tests/sim/cupti_layout.c"], check=True)
+        check_runtime_cbids(folders)

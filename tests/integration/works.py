@@ -101,7 +101,10 @@ def check_process(rec, one):
 
 
 def check_calls(rec, one):
-    """Each work's call is there, of the right thread, inside of what the job saw of it."""
+    """
+    Of works whose calls have records, and some must have: they are of the right thread, inside of
+    what the job saw of the call. How many.
+    """
     error = rec.error(one.pid)
     checked = 0
     for work in one.work:
@@ -109,7 +112,8 @@ def check_calls(rec, one):
         if not work.correlation or not row or not work.call:
             continue
         assert row["tid"] == work.tid, (row, work)
-        call = work.call
+        call = one.recorded(work.call)
+        assert row["domain"] == (2 if call.library == "runtime" else 1)
         assert call.entry - error <= row["begin"], (row, call)
         assert row["begin"] + row["duration"] <= call.leave + error, (row, call)
         checked += 1

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CUPTI's callback ids (cupti_driver_cbid.h) of the functions that have a behaviour here. */
+/*
+ * CUPTI's callback ids (cupti_driver_cbid.h, cupti_runtime_cbid.h) of the functions that have a
+ * behaviour here.
+ */
 #ifndef SIM_CBID_H
 #define SIM_CBID_H
 
@@ -65,6 +68,33 @@
 	C(cuStreamGetId, 693) C(cuCtxGetId, 695) C(cuFuncGetName, 718) C(cuKernelGetName, 719) \
 	C(cuFuncLoad, 742) C(cuCtxCreate_v4, 757) C(cuMemcpyBatchAsync, 776) \
 	C(cuEventElapsedTime_v2, 780) C(cuCtxSynchronize_v2, 800)
+
+/* Of the versions of a function (_v7000 and so on) that which CUDA 13.0's runtime has. */
+#define SIM_RUNTIME_CBIDS(C) \
+	C(cudaMalloc, 20) C(cudaMallocPitch, 21) C(cudaFree, 22) C(cudaMallocHost, 25) \
+	C(cudaFreeHost, 26) C(cudaHostAlloc, 27) C(cudaMemcpy, 31) C(cudaMemcpy2D, 32) \
+	C(cudaMemcpyAsync, 41) C(cudaMemcpy2DAsync, 44) C(cudaMemset, 49) C(cudaMemset2D, 50) \
+	C(cudaMemsetAsync, 51) C(cudaMemset2DAsync, 52) C(cudaStreamCreate, 129) \
+	C(cudaStreamSynchronize, 131) C(cudaStreamQuery, 132) C(cudaEventCreate, 133) \
+	C(cudaEventCreateWithFlags, 134) C(cudaEventRecord, 135) C(cudaEventDestroy, 136) \
+	C(cudaEventSynchronize, 137) C(cudaEventQuery, 138) C(cudaMemcpy3D, 144) \
+	C(cudaMemcpy3DAsync, 145) C(cudaStreamWaitEvent, 147) C(cudaDeviceSynchronize, 165) \
+	C(cudaStreamCreateWithFlags, 198) C(cudaStreamDestroy, 201) \
+	C(cudaStreamCreateWithPriority, 202) C(cudaMallocManaged, 206) \
+	C(cudaOccupancyMaxActiveBlocksPerMultiprocessor, 210) C(cudaLaunchKernel, 211) \
+	C(cudaLaunchKernel_ptsz, 214) C(cudaMemcpy_ptds, 215) C(cudaMemcpyAsync_ptsz, 225) \
+	C(cudaMemset_ptds, 233) C(cudaMemsetAsync_ptsz, 235) C(cudaStreamSynchronize_ptsz, 239) \
+	C(cudaStreamQuery_ptsz, 240) C(cudaEventRecord_ptsz, 242) \
+	C(cudaStreamWaitEvent_ptsz, 247) \
+	C(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 251) \
+	C(cudaLaunchCooperativeKernel, 269) C(cudaLaunchCooperativeKernel_ptsz, 270) \
+	C(cudaLaunchHostFunc, 284) C(cudaLaunchHostFunc_ptsz, 285) C(cudaGraphLaunch, 311) \
+	C(cudaGraphLaunch_ptsz, 312) C(cudaGraphExecDestroy, 313) C(cudaGraphDestroy, 314) \
+	C(cudaStreamBeginCapture, 315) C(cudaStreamIsCapturing, 317) \
+	C(cudaStreamEndCapture, 319) C(cudaMallocAsync, 373) C(cudaMallocAsync_ptsz, 374) \
+	C(cudaFreeAsync, 375) C(cudaFreeAsync_ptsz, 376) C(cudaLaunchKernelExC, 430) \
+	C(cudaLaunchKernelExC_ptsz, 431) C(cudaGraphInstantiate, 443) \
+	C(cudaEventElapsedTime, 486)
 /* clang-format on */
 
 #endif

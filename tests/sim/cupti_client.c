@@ -156,9 +156,9 @@ static void tell_set(const struct cupti_set *s)
 static void tell_call(const struct cupti_api *a)
 {
 	fprintf(client.out,
-		"{\"kind\": \"call\", \"session\": %u, \"cbid\": %u, \"process\": %u, "
-		"\"thread\": %u, \"correlation\": %u, \"ret\": %d, ",
-		client.session, a->cbid, a->process, a->thread, a->correlation, a->ret);
+		"{\"kind\": \"call\", \"session\": %u, \"runtime\": %d, \"cbid\": %u, "
+		"\"process\": %u, \"thread\": %u, \"correlation\": %u, \"ret\": %d, ",
+		client.session, a->kind == CUPTI_RUNTIME, a->cbid, a->process, a->thread, a->correlation, a->ret);
 	when(a->start, a->end);
 }
 
@@ -187,7 +187,8 @@ static void tell(const void *record)
 	case CUPTI_CONCURRENT_KERNEL: tell_kernel(record); break;
 	case CUPTI_MEMCPY: tell_copy(record); break;
 	case CUPTI_MEMSET: tell_set(record); break;
-	case CUPTI_DRIVER: tell_call(record); break;
+	case CUPTI_DRIVER:
+	case CUPTI_RUNTIME: tell_call(record); break;
 	case CUPTI_MEMCPY_PEER: tell_peer(record); break;
 	case CUPTI_OVERHEAD: tell_overhead(record); break;
 	default: fprintf(client.out, "{\"kind\": \"unknown\"}\n");
@@ -222,6 +223,7 @@ static void switch_calls(bool on)
 	} ids[] = { SIM_CBIDS(ROW) };
 
 	(on ? cupti.cuptiActivityEnable : cupti.cuptiActivityDisable)(CUPTI_DRIVER);
+	(on ? cupti.cuptiActivityEnable : cupti.cuptiActivityDisable)(CUPTI_RUNTIME);
 	if (client.all || !cupti.cuptiActivityEnableDriverApi)
 		return;
 	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {

@@ -17,7 +17,7 @@ static void call_back(struct sim_call *c, uint32_t site, int *ret)
 	cupti_callback_fn fn;
 	void *user;
 
-	if (!atomic_load_explicit(&cupti.callbacks[c->cbid], memory_order_relaxed))
+	if (c->runtime || !atomic_load_explicit(&cupti.callbacks[c->cbid], memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&cupti.lock);
 	fn = cupti.callback;
@@ -27,21 +27,28 @@ static void call_back(struct sim_call *c, uint32_t site, int *ret)
 		fn(user, CUPTI_DOMAIN_DRIVER, c->cbid, &data);
 }
 
+/* Of a call of the driver by the runtime there is no record: the outer one's says it all. */
+static bool recorded(const struct sim_call *c)
+{
+	if (c->runtime)
+		return atomic_load_explicit(&cupti.on[CUPTI_RUNTIME], memory_order_relaxed);
+	return !c->inner &&
+	       atomic_load_explicit(&cupti.on[CUPTI_DRIVER], memory_order_relaxed) &&
+	       !atomic_load_explicit(&cupti.left_out[c->cbid], memory_order_relaxed);
+}
+
 static void enter(struct sim_call *c)
 {
 	int none = 0;
 
-	c->correlation = 0;
 	c->begin = 0;
 	if (!atomic_load_explicit(&cupti.enabled, memory_order_relaxed) &&
 	    !atomic_load_explicit(&cupti.callbacks_on, memory_order_relaxed))
 		return;
-	do
+	while (!c->correlation)
 		c->correlation = atomic_fetch_add(&cupti.correlation, 1);
-	while (!c->correlation);
 	call_back(c, CUPTI_API_ENTER, &none);
-	if (atomic_load_explicit(&cupti.on[CUPTI_DRIVER], memory_order_relaxed) &&
-	    !atomic_load_explicit(&cupti.left_out[c->cbid], memory_order_relaxed))
+	if (recorded(c))
 		c->begin = (int64_t)cupti_clock_now();
 }
 

@@ -23,7 +23,8 @@ size_t cupti_record_size(uint32_t kind)
 	case CUPTI_CONCURRENT_KERNEL: return cupti.set.kernel_size;
 	case CUPTI_MEMCPY: return cupti.set.copy_size;
 	case CUPTI_MEMSET: return sizeof(struct cupti_set);
-	case CUPTI_DRIVER: return sizeof(struct cupti_api);
+	case CUPTI_DRIVER:
+	case CUPTI_RUNTIME: return sizeof(struct cupti_api);
 	case CUPTI_MEMCPY_PEER: return sizeof(struct cupti_peer);
 	case CUPTI_OVERHEAD: return cupti.set.overhead_size;
 	default: return 0;
@@ -107,7 +108,7 @@ static struct cupti_buffer *buffer_timed(void)
 void cupti_call_record(const struct sim_call *c, uint64_t end, int ret)
 {
 	struct cupti_api r = {
-		.kind = CUPTI_DRIVER,
+		.kind = c->runtime ? CUPTI_RUNTIME : CUPTI_DRIVER,
 		.cbid = c->cbid,
 		.start = (uint64_t)c->begin,
 		.end = end,

@@ -14,6 +14,7 @@ function variable(name) {
 END {
 	if (what == "map") {
 		print version " {\nglobal:\n\tsimTruthAttach;\n\tsimWorkAttach;\n\tsimHooks;"
+		print "\tsimRuntimeEnter;\n\tsimRuntimeLeave;"
 		for (i = 1; i <= n; i++)
 			print "\t" order[i] ";"
 		print "local:\n\t*;\n};"

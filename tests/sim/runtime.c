@@ -21,6 +21,7 @@ struct stub {
 	uint32_t name;
 };
 
+struct rt_cupti rt_cupti;
 static struct driver_table driver;
 static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
 static bool driver_ready;
@@ -52,6 +53,8 @@ static void load_driver(void)
 		fprintf(stderr, "sim: %s\n", dlerror());
 		return;
 	}
+	*(void **)&rt_cupti.enter = dlsym(handle, "simRuntimeEnter");
+	*(void **)&rt_cupti.leave = dlsym(handle, "simRuntimeLeave");
 	if (table_driver(&driver, handle) || DRV(cuDriverGetVersion, (&version)) ||
 	    DRV(cuInit, (0)))
 		return;
@@ -170,14 +173,18 @@ struct sim_func *rt_kernel(rt_func host, uint32_t *name)
 				   cudaStream_t stream)                                            \
 	{                                                                                          \
 		const struct driver_table *drv_ = rt_driver();                                     \
+		struct sim_func *k;                                                                \
 		uint32_t name = 0;                                                                 \
-		struct sim_func *k = drv_ ? rt_kernel(f, &name) : NULL;                            \
+		if (!drv_)                                                                         \
+			return RT_NO_DRIVER;                                                       \
+		RT_ENTER();                                                                        \
+		k = rt_kernel(f, &name);                                                           \
 		if (!k)                                                                            \
-			return drv_ ? RT_NO_FUNCTION : RT_NO_DRIVER;                               \
-		return DRV(driver_api,                                                             \
-			   (k, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)smem,  \
-			    stream, args __VA_ARGS__),                                             \
-			   LAUNCH_ARGS);                                                           \
+			RT_RETURN(RT_NO_FUNCTION);                                                 \
+		RT_RETURN(DRV(driver_api,                                                          \
+			      (k, grid.x, grid.y, grid.z, block.x, block.y, block.z,               \
+			       (unsigned)smem, stream, args __VA_ARGS__),                          \
+			      LAUNCH_ARGS));                                                       \
 	}
 RT_LAUNCH(cudaLaunchKernel, cuLaunchKernel, , NULL)
 RT_LAUNCH(cudaLaunchKernel_ptsz, cuLaunchKernel_ptsz, , NULL)
@@ -205,11 +212,15 @@ static struct cu_launch_config driver_config(const struct cuda_launch_config *c)
 		dim3 grid = config->grid, block = config->block;                                   \
 		cudaStream_t stream = config->stream;                                              \
 		size_t smem = config->smem;                                                        \
+		struct sim_func *k;                                                                \
 		uint32_t name = 0;                                                                 \
-		struct sim_func *k = drv_ ? rt_kernel(f, &name) : NULL;                            \
+		if (!drv_)                                                                         \
+			return RT_NO_DRIVER;                                                       \
+		RT_ENTER();                                                                        \
+		k = rt_kernel(f, &name);                                                           \
 		if (!k)                                                                            \
-			return drv_ ? RT_NO_FUNCTION : RT_NO_DRIVER;                               \
-		return DRV(driver_api, (&c, k, args, NULL), LAUNCH_ARGS);                          \
+			RT_RETURN(RT_NO_FUNCTION);                                                 \
+		RT_RETURN(DRV(driver_api, (&c, k, args, NULL), LAUNCH_ARGS));                      \
 	}
 RT_LAUNCH_EX(cudaLaunchKernelExC, cuLaunchKernelEx)
 RT_LAUNCH_EX(cudaLaunchKernelExC_ptsz, cuLaunchKernelEx_ptsz)

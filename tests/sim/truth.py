@@ -171,6 +171,23 @@ class Truth:
             out[call.tid].append(call)
         return out
 
+    @functools.cached_property
+    def _outer(self) -> Dict[int, Call]:
+        out = {}
+        for calls in self.by_thread().values():
+            stack = []
+            for call in calls:
+                while stack and stack[-1].depth >= call.depth:
+                    stack.pop()
+                if call.library == "driver" and stack and stack[-1].library == "runtime":
+                    out[id(call)] = stack[-1]
+                stack.append(call)
+        return out
+
+    def recorded(self, call: Call) -> Call:
+        """The call that CUPTI records instead: the runtime's, of a driver's that it made."""
+        return self._outer.get(id(call), call)
+
     def total(self, api: str) -> Total:
         """One API's total over all threads."""
         rows = [t for (_, name), t in self.totals.items() if name == api]

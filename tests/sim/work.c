@@ -11,12 +11,15 @@ const struct sim_hooks *_Atomic sim_hooks;
 static truth_work_fn _Atomic work_of_caller;
 static truth_name_fn _Atomic name_of_caller;
 static _Thread_local uint32_t correlation; /* of the call this thread is in */
+static _Thread_local bool inside;	   /* of a call of the runtime */
 
 #define CBID_ROW(name, id) { #name, id },
-static const struct {
+static const struct cbid {
 	const char *name;
 	uint16_t id;
-} cbids[] = { SIM_CBIDS(CBID_ROW) };
+} driver_cbids[] = { SIM_CBIDS(CBID_ROW) }, runtime_cbids[] = { SIM_RUNTIME_CBIDS(CBID_ROW) };
+
+#define COUNT(table) (sizeof(table) / sizeof(*(table)))
 
 #define NO_CBID UINT16_MAX
 
@@ -49,21 +52,22 @@ SIM_EXPORT void simWorkAttach(truth_work_fn work, truth_name_fn name)
 	atomic_store(&name_of_caller, name);
 }
 
-static uint16_t find_cbid(const char *function)
+static uint16_t find_cbid(const struct cbid *table, size_t count, const char *function)
 {
-	for (size_t i = 0; i < sizeof(cbids) / sizeof(*cbids); i++)
-		if (!strcmp(cbids[i].name, function))
-			return cbids[i].id;
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(table[i].name, function))
+			return table[i].id;
 	return NO_CBID;
 }
 
 /* cbid is the function's own, 0 until it is known: two threads find the same. */
-void sim_call_enter(struct sim_call *c, uint16_t *cbid, const char *function)
+static void enter(struct sim_call *c, uint16_t *cbid, const char *function, bool runtime)
 {
 	uint16_t id = __atomic_load_n(cbid, __ATOMIC_RELAXED);
 
 	if (!id) {
-		id = find_cbid(function);
+		id = runtime ? find_cbid(runtime_cbids, COUNT(runtime_cbids), function) :
+			       find_cbid(driver_cbids, COUNT(driver_cbids), function);
 		__atomic_store_n(cbid, id, __ATOMIC_RELAXED);
 	}
 	if (id == NO_CBID) {
@@ -71,17 +75,41 @@ void sim_call_enter(struct sim_call *c, uint16_t *cbid, const char *function)
 		return;
 	}
 	c->cbid = id;
+	c->runtime = runtime;
+	c->inner = inside && !runtime;
 	c->outer = correlation;
+	c->inside = inside;
+	c->correlation = c->inner ? correlation : 0;
 	c->function = function;
 	c->data = 0;
 	c->hooks->enter(c);
 	correlation = c->correlation;
+	inside |= runtime;
+}
+
+void sim_call_enter(struct sim_call *c, uint16_t *cbid, const char *function)
+{
+	enter(c, cbid, function, false);
 }
 
 void sim_call_leave(struct sim_call *c, int ret)
 {
 	correlation = c->outer;
+	inside = c->inside;
 	c->hooks->leave(c, ret);
+}
+
+SIM_EXPORT void simRuntimeEnter(struct sim_call *c, uint16_t *cbid, const char *function)
+{
+	c->hooks = atomic_load_explicit(&sim_hooks, memory_order_acquire);
+	if (c->hooks)
+		enter(c, cbid, function, true);
+}
+
+SIM_EXPORT void simRuntimeLeave(struct sim_call *c, int ret)
+{
+	if (c->hooks)
+		sim_call_leave(c, ret);
 }
 
 bool sim_work_wanted(void)

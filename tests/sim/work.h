@@ -16,12 +16,15 @@
 struct sim_context;
 struct sim_stream;
 
-/* A call of a function of the driver, as CUPTI sees it from inside. */
+/* A call of a function of the driver or the runtime, as CUPTI sees it from inside. */
 struct sim_call {
 	const struct sim_hooks *hooks; /* NULL: nobody listens */
 	uint32_t cbid;
+	bool runtime;	      /* a call of the runtime */
+	bool inner;	      /* of the driver, by the runtime: correlation is that one's */
 	uint32_t correlation; /* set by enter() */
 	uint32_t outer;	      /* that of the call around it */
+	bool inside;	      /* there is a call of the runtime around it */
 	const char *function;
 	uint64_t data;	      /* a subscriber's */
 	int64_t begin;	      /* set by enter() */
@@ -39,7 +42,7 @@ struct sim_work {
 	uint32_t from_context, to_context; /* of a copy between devices */
 };
 
-/* CUPTI's part: what the driver calls. Any thread, no lock held. */
+/* CUPTI's part: what the driver and the runtime call. Any thread, no lock held. */
 struct sim_hooks {
 	void (*enter)(struct sim_call *c);
 	void (*leave)(struct sim_call *c, int ret);
@@ -63,6 +66,15 @@ const struct sim_driver *simHooks(const struct sim_hooks *hooks);
 /* Exported by libcuda: where the job keeps what the device did, and kernels' names. */
 typedef void (*sim_attach_fn)(truth_work_fn work, truth_name_fn name);
 void simWorkAttach(truth_work_fn work, truth_name_fn name);
+
+/*
+ * Exported by libcuda for the runtime: the first and last thing in each of its functions that
+ * has reached the driver. cbid is the function's own, as below.
+ */
+typedef void (*sim_enter_fn)(struct sim_call *c, uint16_t *cbid, const char *function);
+typedef void (*sim_leave_fn)(struct sim_call *c, int ret);
+void simRuntimeEnter(struct sim_call *c, uint16_t *cbid, const char *function);
+void simRuntimeLeave(struct sim_call *c, int ret);
 
 void sim_call_enter(struct sim_call *c, uint16_t *cbid, const char *function);
 void sim_call_leave(struct sim_call *c, int ret);

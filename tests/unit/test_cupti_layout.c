@@ -306,6 +306,20 @@ static void launches(void **state)
 	assert_false(layout_launches(527)); /* cuLaunchHostFunc */
 }
 
+static void launches_of_the_runtime(void **state)
+{
+	static const uint32_t yes[] = {
+		13, 31, 41, 51, 52, 142, 145, 160, 211, 214, 225, 236, 246, 250, 270, 311, 312, 430,
+		431, 482, 506, 512, 557, 567, UINT32_MAX,
+	};
+	static const uint32_t no[] = { 0, 12, 30, 53, 131, 135, 165, 212, 237, 271, 284, 313, 566 };
+
+	for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++)
+		assert_true(layout_runtime_launches(yes[i]));
+	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++)
+		assert_false(layout_runtime_launches(no[i]));
+}
+
 /* ---- the ring ---- */
 
 static void ring_new(struct ring *r)
@@ -457,6 +471,7 @@ int main(void)
 		cmocka_unit_test(times_that_cannot_be),
 		cmocka_unit_test(kinds_nobody_asked_for),
 		cmocka_unit_test(launches),
+		cmocka_unit_test(launches_of_the_runtime),
 		cmocka_unit_test(rings_that_cannot_be),
 		cmocka_unit_test(the_ring_wraps_fills_and_counts),
 		cmocka_unit_test(a_loader_that_lies),

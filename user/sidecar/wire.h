@@ -44,8 +44,8 @@ enum wire_type {
 
 enum wire_flags {
 	/*
-	 * Records of all API calls, not of launches only. READY: this CUPTI (before 12.5) makes
-	 * them anyhow, which costs the job as much; the others' go no further unless asked for.
+	 * Records of all calls of the driver and the runtime, of the whole window; which makes
+	 * each call dearer. Else only of those that launch, and now and then for a moment.
 	 */
 	WIRE_ALL_API = 1u << 0,
 	WIRE_OVERHEAD = 1u << 1, /* records of CUPTI's own overhead */

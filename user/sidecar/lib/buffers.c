@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "anchors.h"
+
 #define PAGE 4096
 
 /*
@@ -123,14 +125,28 @@ static void take_work(struct session *s, struct decoded *d)
 	(void)ring_put(&s->ring, &d->work, sizeof(d->work), NULL, 0);
 }
 
+static bool launches(const struct wire_call *c)
+{
+	return c->domain == CUPTI_DOMAIN_DRIVER ? layout_launches(c->cbid) :
+						  layout_runtime_launches(c->cbid);
+}
+
+/* CUPTI records all calls; those that launch nothing tell nothing of works. */
+static bool take_call(struct session *s, const struct wire_call *c)
+{
+	if (launches(c))
+		anchors_saw(s, c->begin);
+	else if (!(s->window.flags & WIRE_ALL_API))
+		return false;
+	return true;
+}
+
 void buffers_record(struct session *s, const void *record, size_t size)
 {
 	struct decoded d;
 
 	layout_decode(s->layout, record, size, &d);
-	/* Where CUPTI cannot be asked for launches only, the rest is left here. */
-	if (d.what == DECODED_CALL && !(s->window.flags & WIRE_ALL_API) &&
-	    !layout_launches(d.call.cbid))
+	if (d.what == DECODED_CALL && !take_call(s, &d.call))
 		return;
 	pthread_mutex_lock(&s->lock);
 	if (s->taking && d.what == DECODED_WORK)

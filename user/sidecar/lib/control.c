@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "anchors.h"
 #include "buffers.h"
 #include "devices.h"
 #include "finalize.h"
@@ -160,8 +161,7 @@ static bool on_hello(struct session *s, const struct wire_message *m, int ring)
 		s->taking = true;
 		pthread_mutex_unlock(&s->lock);
 		answer.cupti = s->cupti.version;
-		answer.flags = (s->cupti.ours ? WIRE_OWN_CUPTI : 0u) |
-			       (s->cupti.enable_driver_api ? 0u : WIRE_ALL_API);
+		answer.flags = s->cupti.ours ? WIRE_OWN_CUPTI : 0u;
 	}
 	return say(s->fd, &answer) && answer.type == WIRE_READY;
 }
@@ -217,11 +217,20 @@ static bool on_message(struct session *s, const struct wire_message *m, int fd)
 	return ok;
 }
 
+static bool fail(struct session *s, const char *what, int result)
+{
+	struct wire_message answer = { 0 };
+
+	window_fail(s, what, result, &answer);
+	return say(s->fd, &answer);
+}
+
 /* Everything else that a window needs now and then. */
 static bool tick(struct session *s)
 {
 	int64_t now = now_ns();
 	struct wire_message m = { .type = WIRE_CLOCK };
+	int result;
 
 	if (due.off && (window_taken(s) || now >= due.off)) {
 		due.off = 0;
@@ -238,6 +247,9 @@ static bool tick(struct session *s)
 		window_end(s, &m);
 		return say(s->fd, &m);
 	}
+	result = anchors_step(s, now);
+	if (result)
+		return fail(s, "recording of calls cannot be switched", result);
 	if (now >= due.flush) {
 		(void)s->cupti.flush_all(0);
 		due.flush = now_ns() + FLUSH_MS * MS;
@@ -252,11 +264,13 @@ static bool tick(struct session *s)
 
 static int until_due(const struct session *s, int most_ms)
 {
-	int64_t left;
+	int64_t left, next = s->window.until;
 
 	if (!s->window.on && !due.off)
 		return most_ms;
-	left = s->window.on ? (s->window.until - now_ns() + MS - 1) / MS : WATCH_MS;
+	if (s->anchors.due < next)
+		next = s->anchors.due;
+	left = s->window.on ? (next - now_ns() + MS - 1) / MS : WATCH_MS;
 	if (left > WATCH_MS)
 		left = WATCH_MS;
 	if (left < 0)

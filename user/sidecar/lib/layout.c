@@ -285,7 +285,7 @@ void layout_decode(const struct layout *l, const void *record, size_t size, stru
  */
 struct launch_run {
 	uint16_t from, to;
-	uint32_t since; /* cuptiGetVersion() */
+	uint32_t since; /* cuptiGetVersion(); of the driver's */
 };
 
 static const struct launch_run launch_runs[] = {
@@ -297,12 +297,36 @@ static const struct launch_run launch_runs[] = {
 };
 #define LAUNCH_RUNS (sizeof(launch_runs) / sizeof(*launch_runs))
 
-bool layout_launches(uint32_t cbid)
+/*
+ * CUPTI_RUNTIME_TRACE_CBID_*, likewise, from the cupti_runtime_cbid.h of CUDA 11.8 to 13.5:
+ * cudaLaunch*, cudaMemcpy*, cudaMemset* and cudaGraphLaunch*; not cudaLaunchHostFunc*, and
+ * not what only makes nodes of graphs.
+ */
+static const struct launch_run runtime_runs[] = {
+	{ 13, 13, 0 },	 { 31, 52, 0 },	  { 142, 145, 0 }, { 160, 163, 0 }, { 211, 211, 0 },
+	{ 213, 236, 0 }, { 243, 246, 0 }, { 249, 250, 0 }, { 269, 270, 0 }, { 272, 272, 0 },
+	{ 311, 312, 0 }, { 430, 431, 0 }, { 482, 485, 0 }, { 505, 506, 0 }, { 509, 512, 0 },
+	{ 554, 557, 0 },
+};
+#define RUNTIME_KNOWN 566u
+
+static bool among(const struct launch_run *runs, size_t count, uint32_t cbid)
 {
-	for (size_t i = 0; i < LAUNCH_RUNS; i++)
-		if (cbid >= launch_runs[i].from && cbid <= launch_runs[i].to)
+	for (size_t i = 0; i < count; i++)
+		if (cbid >= runs[i].from && cbid <= runs[i].to)
 			return true;
 	return false;
+}
+
+bool layout_launches(uint32_t cbid)
+{
+	return among(launch_runs, LAUNCH_RUNS, cbid);
+}
+
+bool layout_runtime_launches(uint32_t cbid)
+{
+	return cbid > RUNTIME_KNOWN ||
+	       among(runtime_runs, sizeof(runtime_runs) / sizeof(*runtime_runs), cbid);
 }
 
 uint32_t layout_launch(uint32_t version, size_t nth)

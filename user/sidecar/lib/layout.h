@@ -47,9 +47,9 @@ void layout_decode(const struct layout *l, const void *record, size_t size, stru
 
 /* Does this CUpti_driver_api_trace_cbid enqueue kernels, copies or sets? */
 bool layout_launches(uint32_t cbid);
+/* Does this CUpti_runtime_api_trace_cbid? One that is not known may. */
+bool layout_runtime_launches(uint32_t cbid);
 #define LAYOUT_CU_LAUNCH_KERNEL 307u
-/* Calls with lower numbers are known to each CUPTI that can leave single ones out (12.5). */
-#define LAYOUT_CALLS 652u
 /* The nth of those that this version knows, from 0; 0 after the last (no call has cbid 0). */
 uint32_t layout_launch(uint32_t version, size_t nth);
 

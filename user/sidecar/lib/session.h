@@ -40,10 +40,17 @@ struct window {
 	bool on;	 /* between BEGAN and ENDED */
 	bool withdrew;	 /* somebody else has begun: nothing of CUPTI is ours to end */
 	uint64_t kinds;	 /* bits by enum cupti_kind that we enabled */
-	bool functions;	 /* calls are left out, by cuptiActivityEnableDriverApi */
 	uint32_t flags;	 /* WIRE_ALL_API, WIRE_OVERHEAD */
 	uint32_t thread_type; /* as it was before */
 	int64_t until;	      /* CLOCK_MONOTONIC ns */
+};
+
+/* Moments of recording calls, see anchors.h. */
+struct anchors {
+	int64_t due;	      /* CLOCK_MONOTONIC ns: a flush, its end, or the next one */
+	int64_t until;	      /* it ends whatever was seen */
+	_Atomic int64_t from; /* by CUPTI's clock */
+	atomic_bool seen;     /* a call that launches */
 };
 
 struct session {
@@ -56,6 +63,7 @@ struct session {
 	const struct layout *layout;
 	struct neighbour neighbour;
 	struct window window;
+	struct anchors anchors;
 	bool devices_told;
 	/* Producers of records, held while one is copied. */
 	pthread_mutex_t lock;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "anchors.h"
 #include "buffers.h"
 #include "devices.h"
 #include "find.h"
@@ -15,7 +16,7 @@
 #define GRACE_MS 20    /* for work that runs as a window ends */
 #define COMPLETE_MS 1000
 
-/* In this order: no work without its call. The last two are a bonus. */
+/* After calls: the first works have theirs. The last kind is a bonus. */
 static const uint32_t work_kinds[] = {
 	CUPTI_CONCURRENT_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET, CUPTI_MEMCPY_PEER,
 };
@@ -162,38 +163,13 @@ static int enable_kind(struct session *s, uint32_t kind)
 	return result;
 }
 
-/*
- * Of the driver's calls those that cause no work are left out. Which calls are recorded is a
- * setting beside the kind: alone it records nothing, and it outlasts the kind's being off
- * (seen with 13.0). So what is changed here is changed back.
- */
-static int functions_switch(const struct session *s, uint8_t on)
-{
-	int result = 0;
-
-	for (uint32_t cbid = 1; cbid < LAYOUT_CALLS && (cbid == 1 || !result || on); cbid++)
-		if (!layout_launches(cbid))
-			result = s->cupti.enable_driver_api(cbid, on);
-	return result;
-}
-
-static int enable_calls(struct session *s)
-{
-	int result = enable_kind(s, CUPTI_DRIVER);
-
-	if (result || (s->window.flags & WIRE_ALL_API) || !s->cupti.enable_driver_api)
-		return result;
-	s->window.functions = true;
-	return functions_switch(s, 0);
-}
-
 static bool switch_on(struct session *s, struct wire_message *answer)
 {
 	int result;
 
 	if (s->window.flags & WIRE_OVERHEAD)
 		(void)enable_kind(s, CUPTI_OVERHEAD);
-	result = enable_calls(s);
+	result = anchors_begin(s);
 	if (failed(s, answer, "recording of calls cannot be enabled", result))
 		return false;
 	for (size_t i = 0; i < sizeof(work_kinds) / sizeof(*work_kinds); i++) {
@@ -205,21 +181,6 @@ static bool switch_on(struct session *s, struct wire_message *answer)
 	return true;
 }
 
-static void functions_back(struct session *s)
-{
-	if (s->window.functions)
-		(void)functions_switch(s, 1);
-	s->window.functions = false;
-}
-
-static void calls_off(struct session *s)
-{
-	if (s->window.kinds & (1ull << CUPTI_DRIVER))
-		(void)s->cupti.disable(CUPTI_DRIVER);
-	s->window.kinds &= ~(1ull << CUPTI_DRIVER);
-	functions_back(s);
-}
-
 static void threads_back(struct session *s)
 {
 	if (s->window.thread_type != CUPTI_THREAD_SYSTEM)
@@ -229,7 +190,7 @@ static void threads_back(struct session *s)
 
 void window_off(struct session *s)
 {
-	calls_off(s);
+	(void)anchors_off(s);
 	for (uint32_t kind = 0; kind < 64; kind++)
 		if (s->window.kinds & (1ull << kind))
 			(void)s->cupti.disable(kind);
@@ -316,21 +277,33 @@ static uint64_t take_dropped(struct session *s)
 	return dropped;
 }
 
-void window_end(struct session *s, struct wire_message *answer)
+/* All is off, and what was recorded is in the ring. A CUptiResult. */
+static int finish(struct session *s, struct wire_message *answer)
 {
 	int result;
 
-	if (window_taken(s)) {
-		(void)window_withdraw(s, "", answer);
-		return;
-	}
 	if (!s->devices_told)
 		s->devices_told = devices_tell(s);
 	answer->window = now_ns();
 	window_off(s);
 	result = collect(s);
 	answer->dropped = take_dropped(s);
-	if (failed(s, answer, "cuptiActivityFlushAll", result) ||
+	return result;
+}
+
+void window_fail(struct session *s, const char *what, int code, struct wire_message *answer)
+{
+	(void)finish(s, answer);
+	(void)failed(s, answer, what, code);
+}
+
+void window_end(struct session *s, struct wire_message *answer)
+{
+	if (window_taken(s)) {
+		(void)window_withdraw(s, "", answer);
+		return;
+	}
+	if (failed(s, answer, "cuptiActivityFlushAll", finish(s, answer)) ||
 	    failed(s, answer, "cuptiGetTimestamp", window_clock(s, answer)))
 		return;
 	answer->type = WIRE_ENDED;
@@ -339,7 +312,8 @@ void window_end(struct session *s, struct wire_message *answer)
 /*
  * Kinds of records are one switch for all clients: who switches one off that another has
  * just switched on takes its records away. So these stay on for whoever took over, and go
- * off with it; not so calls, which not everybody records, and which would then stay on.
+ * off with it, calls of the runtime among them; not so the driver's, which not everybody
+ * records, and which would then stay on.
  * CUPTI goes on to fill the buffers that it has from us, and hands them to whoever took
  * over, who cannot know them: flushed, it asks for theirs from now on.
  */
@@ -349,7 +323,9 @@ bool window_withdraw(struct session *s, const char *why, struct wire_message *an
 	unsigned buffers = 0;
 	char lost[96] = "";
 
-	calls_off(s);
+	if (taken)
+		s->window.kinds &= ~(1ull << CUPTI_RUNTIME);
+	(void)anchors_off(s);
 	threads_back(s);
 	if (taken) {
 		(void)s->cupti.flush_all(0);

@@ -16,6 +16,8 @@ void answer_with(struct wire_message *answer, enum wire_type type, const char *f
 void window_begin(struct session *s, int64_t length_ns, struct wire_message *answer);
 /* answer: WIRE_ENDED, all records are in the ring; or WIRE_WITHDREW. Only while it is on. */
 void window_end(struct session *s, struct wire_message *answer);
+/* It cannot go on, for what says code, a CUptiResult. answer: WIRE_FAILED; else as at its end. */
+void window_fail(struct session *s, const char *what, int code, struct wire_message *answer);
 /*
  * Somebody else records now: leaves to them what they may use. answer: WIRE_WITHDREW.
  * True: nobody had taken CUPTI over yet, and window_off() is due soon.
