@@ -298,7 +298,7 @@ def check_runtime_cbids(folders):
     text = "".join(p.read_text() for f in folders
                    for p in pathlib.Path(f).glob("cupti_runtime_cbid.h"))
     known = {int(number): name for name, number in
-             re.findall(r"CUPTI_RUNTIME_TRACE_CBID_(\w+?)_v\d+ *= (\d+)", text)}
+             re.findall(r"CUPTI_RUNTIME_TRACE_CBID_(\w+?)(?:_v\d+)+ *= (\d+)", text)}
     ours = {number: name for number, name in RUNTIME_CBIDS.items() if number <= max(known)}
     assert len(ours) > 50 and ours.items() <= known.items()
 

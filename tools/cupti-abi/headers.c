@@ -10,6 +10,7 @@
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
 #include <cupti_driver_cbid.h>
+#include <cupti_runtime_cbid.h>
 #include <cupti_version.h>
 
 #define CUPTI_API_EXIT OUR_API_EXIT
@@ -121,6 +122,40 @@ static void sized(const char *what, size_t ours, size_t theirs)
 	wrong = 1;
 }
 
+/* Functions of the runtime that launch something, from one to another. */
+static void launched(uint32_t from, uint32_t to)
+{
+	for (uint32_t cbid = from; cbid <= to; cbid++) {
+		if (layout_runtime_launches(cbid))
+			continue;
+		printf("  call %u of the runtime launches\n", cbid);
+		wrong = 1;
+	}
+}
+
+#define RUNTIME(name) CUPTI_RUNTIME_TRACE_CBID_##name
+
+static void check_runtime(void)
+{
+	launched(RUNTIME(cudaMemcpy_v3020), RUNTIME(cudaMemset2DAsync_v3020));
+	launched(RUNTIME(cudaMemset3D_v3020), RUNTIME(cudaMemcpy3DAsync_v3020));
+	launched(RUNTIME(cudaMemcpyPeer_v4000), RUNTIME(cudaMemcpy3DPeerAsync_v4000));
+	launched(RUNTIME(cudaLaunchKernel_v7000), RUNTIME(cudaLaunchKernel_v7000));
+	launched(RUNTIME(cudaLaunchKernel_ptsz_v7000), RUNTIME(cudaMemset2DAsync_ptsz_v7000));
+	launched(RUNTIME(cudaMemset3D_ptds_v7000), RUNTIME(cudaMemcpy3DAsync_ptsz_v7000));
+	launched(RUNTIME(cudaLaunchCooperativeKernel_v9000),
+		 RUNTIME(cudaLaunchCooperativeKernel_ptsz_v9000));
+	launched(RUNTIME(cudaGraphLaunch_v10000), RUNTIME(cudaGraphLaunch_ptsz_v10000));
+	launched(RUNTIME(cudaLaunchKernelExC_v11060), RUNTIME(cudaLaunchKernelExC_ptsz_v11060));
+#if CUPTI_API_VERSION >= 130000
+	launched(RUNTIME(__cudaLaunchKernel_v13000), RUNTIME(__cudaLaunchKernel_ptsz_v13000));
+	launched(RUNTIME(cudaMemcpyBatchAsync_v13000), RUNTIME(cudaMemcpy3DBatchAsync_ptsz_v13000));
+#endif
+	if (layout_runtime_launches(RUNTIME(cudaLaunchHostFunc_v10000)) ||
+	    layout_runtime_launches(RUNTIME(cudaStreamSynchronize_v3020)))
+		wrong = 1;
+}
+
 int main(void)
 {
 	const struct layout *l = layout_of(CUPTI_API_VERSION);
@@ -143,6 +178,7 @@ int main(void)
 		printf("  call %u is not known there\n", cbid);
 		wrong = 1;
 	}
+	check_runtime();
 	if (!wrong)
 		printf("  headers of version %d agree\n", CUPTI_API_VERSION);
 	return wrong;
