@@ -146,7 +146,7 @@ static void part_over(struct recorder *r)
 	if (r->cause.cause != RECORD_TRIGGER_FIRED)
 		return;
 	r->rest = r->end + r->options.keep;
-	r->stats.over = r->stats.fired >= r->options.most;
+	r->stats.over = r->stats.by_triggers >= r->options.most;
 }
 
 static void part_failed(struct tracer *t, const char *why)
@@ -213,6 +213,7 @@ static void tell_written(struct tracer *t, uint64_t bytes, uint64_t events)
 	char span[32], count[32], size[32];
 
 	r->stats.files++;
+	r->stats.by_triggers += r->cause.cause == RECORD_TRIGGER_FIRED;
 	r->stats.at_end = r->cause.cause == RECORD_TRIGGER_END;
 	r->stats.last_bytes = bytes;
 	r->stats.last_events = events;
@@ -409,5 +410,4 @@ void recorder_stats(const struct tracer *t, struct recorder_stats *out)
 	if (!t->recorder)
 		return;
 	*out = t->recorder->stats;
-	out->busy = t->recorder->state != WATCHING;
 }

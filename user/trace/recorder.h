@@ -30,9 +30,9 @@ struct recorder_stats {
 	bool asked;	/* for a flight recorder */
 	uint32_t fired; /* triggers */
 	uint32_t files, failed;
+	uint32_t by_triggers; /* of the files */
 	bool at_end;	/* one of the files: it has the path itself */
-	bool over;	/* as many triggers fired as files were wanted */
-	bool busy;	/* a trigger fired, and its file is not written yet */
+	bool over;	/* as many files by triggers as were wanted */
 	uint64_t bytes; /* of memory in use */
 	uint64_t last_bytes, last_events; /* of the last file */
 };
