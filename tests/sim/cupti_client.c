@@ -158,7 +158,8 @@ static void tell_call(const struct cupti_api *a)
 	fprintf(client.out,
 		"{\"kind\": \"call\", \"session\": %u, \"runtime\": %d, \"cbid\": %u, "
 		"\"process\": %u, \"thread\": %u, \"correlation\": %u, \"ret\": %d, ",
-		client.session, a->kind == CUPTI_RUNTIME, a->cbid, a->process, a->thread, a->correlation, a->ret);
+		client.session, a->kind == CUPTI_RUNTIME, a->cbid, a->process, a->thread,
+		a->correlation, a->ret);
 	when(a->start, a->end);
 }
 
