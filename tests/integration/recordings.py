@@ -76,6 +76,10 @@ class Recording:
     def label(self, pid, key, value):
         self.add("label", self.start, pid, text(key), text(value))
 
+    def trigger(self, ts, why, begin, value, threshold=0, unit=2, samples=1, cause=1):
+        """Why a flight recorder wrote this; unit 2 is ns."""
+        self.add("trigger", ts, cause, text(why), begin, value, threshold, unit, samples)
+
     def process(self, pid, comm="python3", rank=None, event=1, ts=None):
         self.add("process", ts or self.start, event, pid, 1, pid, 1000, 0, 0, 5_000_000_000 + pid,
                  text(comm), text(""), text(""), text(""))

@@ -13,6 +13,7 @@ import time
 import compare
 import gbpf
 import pytest
+import recordings
 from gbpf import NO_BEGIN, NO_END, OPEN
 
 pytestmark = [pytest.mark.root, pytest.mark.parallel]
@@ -258,6 +259,22 @@ def test_a_hang_is_what_does_not_happen(tmp_path):
     last = max(c["begin"] for c in gbpf.calls(tmp_path / "t.1.gbpf") if "grid" in c)
     assert begin < last < stopped < end and end - last >= 500_000_000
     assert check_calls(tmp_path / "t.1.gbpf", gbpf.truths(tmp_path))
+
+
+@pytest.mark.parametrize("number", range(len(recordings.HOSTILE)))
+def test_what_a_file_claims_is_made_printable(tmp_path, number):
+    """Triggers of files that others made: any text, and numbers that make no sense."""
+    path, why = tmp_path / "t.gbpf", recordings.HOSTILE[number]
+    r = recordings.training(steps=3)
+    for ts in (r.start + 500, r.start + 5, 0, 2**63 - 1):
+        r.trigger(ts, why, 2**63 - 1 - ts, 2**62 + number, unit=number % 6, samples=2**64 - 1)
+    r.trigger(r.start, why, 0, 0, cause=3 + number)
+    r.write(path)
+    shown = gbpf.gbpf("report", path)
+    assert shown.returncode == 0 and shown.stdout.count("Written because") == 5
+    assert all(c == "\n" or ord(c) >= 32 for c in shown.stdout)
+    assert len(quality(path)["triggers"]) == 5
+    assert gbpf.gbpf("export", path, "-o", tmp_path / "t.pftrace").returncode == 0
 
 
 WRONG = [

@@ -101,6 +101,7 @@ def two_hosts(tmp_path, shift=5_000_000_000, error=None, jitter=7, offset=0, ste
             c = r.call(422, 422, rec.LAUNCH, at, at + 5_000, stream=0x77)
             r.work(422, rec.KERNEL, r.start + begin, r.start + leave + late, c)
     for r, name in ((a, "a.gbpf"), (b, "b.gbpf")):
+        r.trigger(r.start + 9_000, f"max(sync) > {name}", r.start + 2_000, 77)
         r.sidecar(422, r.start, r.end)
         r.write(tmp_path / name)
     return a, b
@@ -121,6 +122,11 @@ def test_hosts_whose_clocks_are_kept(tmp_path):
     shift, error = shift_of(tmp_path, "collectives")
     assert abs(shift - -5_000_000_000) <= int(error) <= 60_000
     assert rows(tmp_path, tmp_path / "job.gbpf") == expected(a, 0) + expected(b, 1, shift)
+    triggers = json.loads(gbpf.gbpf("report", tmp_path / "job.gbpf", "--format", "json").stdout)
+    assert sorted((t["text"], t["ts_ns"], t["begin_ns"], t["value"])
+                  for t in triggers["quality"]["triggers"]) == [
+        ("max(sync) > a.gbpf", a.start + 9_000, a.start + 2_000, 77),
+        ("max(sync) > b.gbpf", b.start + shift + 9_000, b.start + shift + 2_000, 77)]
 
 
 def test_hosts_without_collectives(tmp_path):

@@ -294,6 +294,16 @@ static bool small_line(struct record *r, char *at)
 		r->label.key = S;
 		r->label.value = S;
 		return true;
+	case RECORD_TRIGGER:
+		r->trigger.ts = (int64_t)N;
+		r->trigger.cause = N32;
+		r->trigger.text = S;
+		r->trigger.begin = (int64_t)N;
+		r->trigger.value = (int64_t)N;
+		r->trigger.threshold = (int64_t)N;
+		r->trigger.unit = N32;
+		r->trigger.samples = N;
+		return true;
 	default:
 		return false;
 	}
@@ -309,6 +319,7 @@ static bool record_line(struct record *r, const char *kind, char *at)
 		[RECORD_GPU_SAMPLE] = "gpu_sample",
 		[RECORD_WORK_CALL] = "work_call", [RECORD_OVERHEAD] = "overhead",
 		[RECORD_SIDECAR] = "sidecar", [RECORD_LABEL] = "label",
+		[RECORD_TRIGGER] = "trigger",
 	};
 	unsigned k = RECORD_NAME;
 
