@@ -74,7 +74,7 @@ static void test_bytes_are_bounded(void **state)
 
 	(void)state;
 	data_begin(&d, 3, 1, false);
-	for (int i = 0; i < 4; i++) { /* 4 times 8 MB or so */
+	for (int i = 0; i < 3; i++) { /* 3 times 8 MB or so */
 		random_events(k, &d, now, 262144);
 		now += 262144 * 1000;
 		assert_int_equal(keep_round(k, now), 0);
@@ -95,7 +95,7 @@ static void test_bytes_are_bounded(void **state)
 static void test_writing_while_more_comes(void **state)
 {
 	struct keep *k = make(3600 * S, KEEP_BYTES_MIN);
-	int64_t begin = START, end = START + 262144 * 1000;
+	int64_t begin = START, end = START + 131072 * 1000;
 	struct keep_stats stats;
 	struct writer *w;
 	struct file f;
@@ -104,19 +104,19 @@ static void test_writing_while_more_comes(void **state)
 
 	(void)state;
 	data_begin(&d, 4, 1, false);
-	random_events(k, &d, START, 262144);
+	random_events(k, &d, START, 131072);
 	assert_int_equal(writer_new(&w, dup(fd), 7), 0);
 	assert_int_equal(keep_write(k, w, &begin, end), 0);
 	assert_int_equal(begin, START);
 	assert_int_equal(keep_write_step(k), 1);
-	random_events(k, &d, end, 3 * 262144);
+	random_events(k, &d, end, 655360);
 	keep_stats(k, &stats);
 	assert_true(stats.complete > end); /* all of it is gone */
 	assert_int_equal(keep_write_step(k), 0);
 	keep_write_stop(k);
 	assert_int_equal(writer_close(w), 0);
 	file_parse(&f, fd);
-	assert_int_equal(f.events, 262144);
+	assert_int_equal(f.events, 131072);
 	assert_true(f.last < end);
 	file_free(&f);
 	close(fd);
