@@ -189,6 +189,20 @@ def test_nobody_is_overwritten_and_trouble_that_lasts_is_written_once(tmp_path):
         assert check_calls(tmp_path / f"t.{i}.gbpf", truths)
 
 
+def test_what_was_first_long_ago_is_not_first(tmp_path):
+    """From the first call on, but all of that is gone: nothing in the file is a cold start."""
+    done = gbpf.gbpf("trace", "-q", "-o", tmp_path / "t.gbpf", "--keep", "300ms", "--",
+                     gbpf.JOB, "--quiet", "--lib", gbpf.SIM / "lib", "--truth",
+                     tmp_path / "truth.%p", "--pattern", "train", "--cpu-ns", 300000,
+                     "--duration", 1.5, env=gbpf.sim_env())
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "t.gbpf"
+    assert check_calls(path, gbpf.truths(tmp_path)) > 100
+    cold = gbpf.view(path, "cold_sum")
+    assert cold["rows"] == []
+    assert cold["quality"]["unseen"] == []
+
+
 def test_the_end_does_not_wait_for_what_comes_after(tmp_path):
     """The job dies of what went wrong: the file is written, as far as it got."""
     with hiccup(tmp_path) as job:

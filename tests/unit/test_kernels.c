@@ -182,6 +182,26 @@ static void test_new_handle_is_cold(void **state)
 	feed_stop(&f);
 }
 
+/* What was looked up before the trace began is said at its begin: no evidence of anything. */
+static void test_old_handle_is_not_cold(void **state)
+{
+	struct feed f;
+	struct session *s;
+
+	feed_start(&f);
+	feed_window(&f, 500, 5000);
+	feed_process(&f, 10, RECORD_PROCESS_SEEN, 500, 5000, "job");
+	feed_name(&f, 500, 0xabc, GBPF_NAME_GETTER, "long_ago");
+	feed_name(&f, 501, 0xdef, GBPF_NAME_GETTER, "just_now");
+	feed_launch(&f, 1000, 1100, F_LAUNCH, SP, 0xabc, 1, 1);
+	feed_launch(&f, 2000, 2100, F_LAUNCH, SP, 0xdef, 1, 1);
+	s = feed_finish(&f);
+	assert_string_equal(s->kernels[nth(s, 0)->kernel].mangled, "long_ago");
+	assert_int_equal(nth(s, 0)->flags & CALL_COLD, 0);
+	assert_int_equal(nth(s, 1)->flags & CALL_COLD_KERNEL, CALL_COLD_KERNEL);
+	feed_stop(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +214,7 @@ int main(void)
 		cmocka_unit_test(test_started_inside_is_cold),
 		cmocka_unit_test(test_unseen_gap_is_no_evidence),
 		cmocka_unit_test(test_new_handle_is_cold),
+		cmocka_unit_test(test_old_handle_is_not_cold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

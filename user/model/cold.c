@@ -93,7 +93,9 @@ static int find_handles(struct cold *cold)
 	for (size_t i = 0; i < b->names_count && !err; i++) {
 		const struct name_note *n = &b->names[i];
 
-		if (n->source == GBPF_NAME_GETTER && n->kernel != NO_INDEX)
+		/* a flight recorder's file says at its begin what was so before */
+		if (n->source == GBPF_NAME_GETTER && n->kernel != NO_INDEX &&
+		    n->ts > b->known_begin)
 			err = map_put(&cold->handles, b->epochs[n->epoch].process, n->kernel,
 				      (uint32_t)i);
 	}

@@ -136,6 +136,7 @@ struct session_builder {
 		transfers_cap, polls_cap, images_cap, sites_cap, clocks_cap, losses_cap, infos_cap,
 		windows_cap, gpus_cap, gpu_samples_cap, labels_cap, triggers_cap;
 	int64_t first_event, last_event;
+	int64_t known_begin; /* of the first window that the file names; INT64_MIN: it names none */
 	bool finished;
 };
 

@@ -109,9 +109,13 @@ int builder_windows(struct session_builder *b)
 	int64_t known = 0, first;
 	int err;
 
-	for (size_t i = 0; i < s->windows_count; i++)
+	b->known_begin = s->windows_count ? INT64_MAX : INT64_MIN;
+	for (size_t i = 0; i < s->windows_count; i++) {
 		if (s->windows[i].end > known)
 			known = s->windows[i].end;
+		if (s->windows[i].begin < b->known_begin)
+			b->known_begin = s->windows[i].begin;
+	}
 	if (b->last_event >= known &&
 	    (!s->windows_count || s->quality.end != READER_END_WHOLE)) {
 		err = GROW(s->windows, b->windows_cap, s->windows_count + 1);
