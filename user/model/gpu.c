@@ -95,15 +95,42 @@ int64_t work_covered_ns(const struct session *s, uint32_t process, int64_t from,
 	return sum;
 }
 
-/* First of call_works whose call is not before this one. */
-static size_t works_from(const struct session *s, uint32_t call)
-{
-	size_t low = 0, high = s->call_works_count;
+typedef uint32_t call_at(const struct session *s, size_t index);
 
+static uint32_t call_of_work(const struct session *s, size_t index)
+{
+	return s->works[s->call_works[index]].call;
+}
+
+static uint32_t call_of_record(const struct session *s, size_t index)
+{
+	return s->work_calls[index].call;
+}
+
+/*
+ * The first of count entries, in the order of their calls, whose call is not before this one.
+ * Looked for around the guess, in growing steps: twenty steps for every event show.
+ */
+static inline size_t first_from(const struct session *s, uint32_t call, size_t count, size_t guess,
+				call_at *at)
+{
+	size_t low = 0, high = count, step = 1;
+
+	if (guess > count)
+		guess = count;
+	if (guess < count && at(s, guess) < call) {
+		for (low = guess + 1; low + step < count && at(s, low + step) < call; step *= 2)
+			low += step + 1;
+		high = low + step < count ? low + step : count;
+	} else {
+		for (high = guess; high > step && at(s, high - step) >= call; step *= 2)
+			high -= step;
+		low = high > step ? high - step + 1 : 0;
+	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (s->works[s->call_works[middle]].call < call)
+		if (at(s, middle) < call)
 			low = middle + 1;
 		else
 			high = middle;
@@ -111,10 +138,17 @@ static size_t works_from(const struct session *s, uint32_t call)
 	return low;
 }
 
+/* Where the entry of a call is if every call has as many. */
+static size_t spread(const struct session *s, uint32_t call, size_t count)
+{
+	return s->calls_count ? (size_t)((double)call / (double)s->calls_count * (double)count) : 0;
+}
+
 const uint32_t *works_of(const struct session *s, uint32_t call, size_t *count)
 {
-	size_t first = works_from(s, call);
-	size_t end = call == CALL_NONE ? first : works_from(s, call + 1);
+	size_t all = s->call_works_count;
+	size_t first = first_from(s, call, all, spread(s, call, all), call_of_work);
+	size_t end = call == CALL_NONE ? first : first_from(s, call + 1, all, first, call_of_work);
 
 	*count = end - first;
 	return end > first ? &s->call_works[first] : NULL;
@@ -122,18 +156,10 @@ const uint32_t *works_of(const struct session *s, uint32_t call, size_t *count)
 
 const struct work_call *work_call_of(const struct session *s, uint32_t call)
 {
-	size_t low = 0, high = s->work_calls_count;
+	size_t all = s->work_calls_count;
+	size_t at = first_from(s, call, all, spread(s, call, all), call_of_record);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s->work_calls[middle].call < call)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < s->work_calls_count && s->work_calls[low].call == call ? &s->work_calls[low]
-									   : NULL;
+	return at < all && s->work_calls[at].call == call ? &s->work_calls[at] : NULL;
 }
 
 static bool is_letter(char c)
