@@ -241,7 +241,8 @@ static int record(struct run *r)
 		if (stats.recorder.asked)
 			keep_words(&r->recorder, &stats.recorder, r->status.words,
 				   sizeof(r->status.words));
-		status_line_show(&r->status, &stats, now, until);
+		if (!stats.recorder.asked || r->status.terminal) /* no log of hours of nothing */
+			status_line_show(&r->status, &stats, now, until);
 		if (done(r, &stats, now, until))
 			return 0;
 	}
