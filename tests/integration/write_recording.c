@@ -239,6 +239,18 @@ static void gpu_sample_line(struct record *r, char *at)
 	g->pids = "";
 }
 
+static void trigger_line(struct record *r, char *at)
+{
+	r->trigger.ts = (int64_t)N;
+	r->trigger.cause = N32;
+	r->trigger.text = S;
+	r->trigger.begin = (int64_t)N;
+	r->trigger.value = (int64_t)N;
+	r->trigger.threshold = (int64_t)N;
+	r->trigger.unit = N32;
+	r->trigger.samples = N;
+}
+
 static bool small_line(struct record *r, char *at)
 {
 	switch (r->kind) {
@@ -294,16 +306,6 @@ static bool small_line(struct record *r, char *at)
 		r->label.key = S;
 		r->label.value = S;
 		return true;
-	case RECORD_TRIGGER:
-		r->trigger.ts = (int64_t)N;
-		r->trigger.cause = N32;
-		r->trigger.text = S;
-		r->trigger.begin = (int64_t)N;
-		r->trigger.value = (int64_t)N;
-		r->trigger.threshold = (int64_t)N;
-		r->trigger.unit = N32;
-		r->trigger.samples = N;
-		return true;
 	default:
 		return false;
 	}
@@ -338,6 +340,8 @@ static bool record_line(struct record *r, const char *kind, char *at)
 		work_line(r, at);
 	else if (k == RECORD_WORK_CALL)
 		work_call_line(r, at);
+	else if (k == RECORD_TRIGGER)
+		trigger_line(r, at);
 	else if (k == RECORD_GPU)
 		gpu_line(r, at);
 	else if (k == RECORD_GPU_SAMPLE)
