@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gzip for text that repeats itself, several times as fast as zlib at the size of its level 1:
- * one earlier place is looked at, which the last same four bytes were at. Any gzip reads it.
+ * gzip for text that repeats itself, in half of the time of zlib's fastest levels and of their
+ * size: one earlier place is looked at, where the same four bytes were last. Any gzip reads it.
  */
 #ifndef GBPF_UTIL_GZIP_H
 #define GBPF_UTIL_GZIP_H
