@@ -226,6 +226,21 @@ def finalized(t):
     return sum(c[0] == "cuptiFinalize" for c in t.calls())
 
 
+def test_a_job_of_the_runtime_alone_gets_rid_of_cupti(target):
+    """CUPTI tells of none of its calls of the driver: the end of one of the runtime's does."""
+    t = target()
+    assert t.tell("runtime", t.sim / "libcudart.so.13") == 0
+    assert t.tell("busy", 1) == 0
+    loader = t.started()
+    loader.wait(0.05)
+    assert loader.stop().type == wire.ENDED and len(loader.works(wire.SET)) > 20
+    loader.close()
+    left(t)
+    assert finalized(t) == 1
+    assert t.tell("busy", 0) == 0
+    assert t.end() == ""
+
+
 def test_attaching_again_and_again(target):
     t = target()
     for cycle in range(4):

@@ -196,7 +196,7 @@ static int unsubscribe(const void *handle)
 	return err;
 }
 
-/* Callbacks of the driver's functions from..to, not of other domains: those never come. */
+/* Callbacks of the functions from..to, not of other domains: those never come. */
 static int call_back(const void *handle, int domain, uint32_t from, uint32_t to, bool on)
 {
 	int err = CUPTI_OK;
@@ -206,8 +206,10 @@ static int call_back(const void *handle, int domain, uint32_t from, uint32_t to,
 		err = CUPTI_INVALID_PARAMETER;
 	else if (on)
 		err = attach();
-	for (uint32_t i = from; !err && domain == CUPTI_DOMAIN_DRIVER && i < to; i++)
-		if (atomic_exchange(&cupti.callbacks[i], on) != on)
+	if (domain != CUPTI_DOMAIN_DRIVER && domain != CUPTI_DOMAIN_RUNTIME)
+		from = to;
+	for (uint32_t i = from; !err && i < to; i++)
+		if (atomic_exchange(&cupti.callbacks[domain == CUPTI_DOMAIN_RUNTIME][i], on) != on)
 			atomic_fetch_add(&cupti.callbacks_on, on ? 1u : -1u);
 	pthread_mutex_unlock(&cupti.lock);
 	return err;

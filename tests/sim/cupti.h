@@ -97,7 +97,7 @@ struct cupti {
 	bool subscribed;
 	cupti_callback_fn callback;
 	void *callback_user;
-	atomic_bool callbacks[CUPTI_CBIDS];
+	atomic_bool callbacks[2][CUPTI_CBIDS]; /* of the driver's functions, of the runtime's */
 	atomic_uint callbacks_on;
 	bool any_graph; /* was launched */
 	struct cupti_list pending;

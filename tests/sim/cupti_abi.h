@@ -45,7 +45,7 @@ typedef void (*cupti_complete_fn)(void *context, uint32_t stream, uint8_t *buffe
 typedef uint64_t (*cupti_timestamp_fn)(void);
 typedef void (*cupti_callback_fn)(void *user, int domain, uint32_t cbid, const void *data);
 
-enum { CUPTI_DOMAIN_DRIVER = 1 };
+enum { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RUNTIME = 2 };
 enum { CUPTI_API_ENTER = 0, CUPTI_API_EXIT = 1 };
 
 /* CUpti_CallbackData. */

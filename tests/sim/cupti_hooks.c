@@ -4,7 +4,10 @@
 
 #include "cupti.h"
 
-/* The subscriber may do anything in its callback: unsubscribe, finalize. */
+/*
+ * The subscriber may do anything in its callback: unsubscribe, finalize. It is not told of
+ * what the runtime calls of the driver.
+ */
 static void call_back(struct sim_call *c, uint32_t site, int *ret)
 {
 	struct cupti_callback_data data = {
@@ -17,14 +20,15 @@ static void call_back(struct sim_call *c, uint32_t site, int *ret)
 	cupti_callback_fn fn;
 	void *user;
 
-	if (c->runtime || !atomic_load_explicit(&cupti.callbacks[c->cbid], memory_order_relaxed))
+	if (c->inner ||
+	    !atomic_load_explicit(&cupti.callbacks[c->runtime][c->cbid], memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&cupti.lock);
 	fn = cupti.callback;
 	user = cupti.callback_user;
 	pthread_mutex_unlock(&cupti.lock);
 	if (fn)
-		fn(user, CUPTI_DOMAIN_DRIVER, c->cbid, &data);
+		fn(user, c->runtime ? CUPTI_DOMAIN_RUNTIME : CUPTI_DOMAIN_DRIVER, c->cbid, &data);
 }
 
 /* Of a call of the driver by the runtime there is no record: the outer one's says it all. */

@@ -14,8 +14,8 @@ enum { FINALIZE_WAITING, FINALIZE_CLAIMED, FINALIZE_DONE, FINALIZE_LEFT };
 static atomic_int state;
 
 /*
- * CUPTI's rule: only from the exit of a driver call (cupti_activity.h, cuptiFinalize).
- * Before 12.6 it crashed jobs that used graphs.
+ * CUPTI's rule: only from the exit of a call, the driver's or the runtime's. Before 12.6 it
+ * crashed jobs that used graphs.
  */
 static void on_call(void *user, int domain, uint32_t cbid, const void *data)
 {
@@ -48,6 +48,10 @@ static void listen_to_calls(const struct session *s, void *subscriber, uint32_t 
 
 	for (size_t i = 0; (cbid = layout_launch(s->cupti.version, i)); i++)
 		(void)s->cupti.enable_callback(on, subscriber, CUPTI_DOMAIN_DRIVER, cbid);
+	/* a job that launches through the runtime alone has no other; some may be unknown here */
+	for (cbid = 1; cbid <= LAYOUT_RUNTIME_CALLS; cbid++)
+		if (layout_runtime_launches(cbid))
+			(void)s->cupti.enable_callback(on, subscriber, CUPTI_DOMAIN_RUNTIME, cbid);
 }
 
 bool finalize(struct session *s)

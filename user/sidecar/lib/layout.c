@@ -308,7 +308,6 @@ static const struct launch_run runtime_runs[] = {
 	{ 311, 312, 0 }, { 430, 431, 0 }, { 482, 485, 0 }, { 505, 506, 0 }, { 509, 512, 0 },
 	{ 554, 557, 0 },
 };
-#define RUNTIME_KNOWN 566u
 
 static bool among(const struct launch_run *runs, size_t count, uint32_t cbid)
 {
@@ -325,7 +324,7 @@ bool layout_launches(uint32_t cbid)
 
 bool layout_runtime_launches(uint32_t cbid)
 {
-	return cbid > RUNTIME_KNOWN ||
+	return cbid > LAYOUT_RUNTIME_CALLS ||
 	       among(runtime_runs, sizeof(runtime_runs) / sizeof(*runtime_runs), cbid);
 }
 
