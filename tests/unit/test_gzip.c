@@ -100,7 +100,7 @@ static void text(void **state)
 	data_begin(&d, 3, 1, false);
 	while (size < room)
 		size += (size_t)sprintf(bytes + size,
-			"{\"ph\":\"X\",\"name\":\"kernel %u\",\"ts\":%u,\"args\":{\"grid\":[16,1,1]}},\n",
+			"{\"ph\":\"X\",\"name\":\"kernel %u\",\"ts\":%u,\"grid\":[16,1,1]},\n",
 			(unsigned)data_below(&d, 40), (unsigned)data_random(&d));
 	assert_true(round_trip((unsigned char *)bytes, size, 262144, 5) < size / 5);
 	round_trip((unsigned char *)bytes, 400000, 999, 6);
