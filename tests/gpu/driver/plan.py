@@ -9,7 +9,7 @@ import shutil
 
 import checks
 import diagnosis
-import gputime
+import gputime_others
 import measure
 import monitor
 import residue
@@ -147,7 +147,7 @@ PLAN = [
     cuda_entry("rung-single", "static",
                checks.cuda("--rung", "single", seconds=90, settle=3.0),
                "one perf event a site", limit=200),
-    *gputime.entries(Entry),
+    *gputime_others.entries(Entry),
     *diagnosis.entries(Entry),
     Entry("cost", one_cuda, run_cost, 60, True, "calibrated cost a call"),
     Entry("kill", one_cuda, measure.run_kill, 90, True, "SIGKILL of gbpf"),
