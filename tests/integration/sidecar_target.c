@@ -129,26 +129,9 @@ static int launches(int count, int which, unsigned grid)
 }
 
 static atomic_bool busy_on;
-static int (*runtime_set)(void *at, int value, size_t bytes, void *stream); /* NULL: no runtime */
-
-/* From then on busy threads make no calls of the driver. */
-static int use_runtime(const char *path)
-{
-	void *library = dlopen(path, RTLD_NOW), *at = library ? dlsym(library, "cudaMemsetAsync")
-							      : NULL;
-
-	memcpy(&runtime_set, &at, sizeof(at));
-	return runtime_set ? 0 : 1;
-}
 
 static void *launch_on(void *user)
 {
-	CUdeviceptr at;
-
-	if (runtime_set && cuda.alloc(&at, 4096))
-		return NULL;
-	while (runtime_set && atomic_load(&busy_on))
-		runtime_set((void *)(uintptr_t)at, 1, 4096, NULL);
 	while (atomic_load(&busy_on)) {
 		launches(20, 0, 1);
 		cuda.sync();
@@ -322,8 +305,6 @@ static int obey(char **argv, const char *word, const char *text, int number)
 		return launches(number, 1, 1);
 	if (!strcmp(word, "busy"))
 		return busy(number);
-	if (!strcmp(word, "runtime"))
-		return use_runtime(text);
 	if (!strcmp(word, "set"))
 		return cuda.alloc(&at, 4096) | cuda.set(at, 1, 4096, NULL) | cuda.sync();
 	if (!strcmp(word, "sync"))

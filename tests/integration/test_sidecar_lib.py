@@ -226,21 +226,6 @@ def finalized(t):
     return sum(c[0] == "cuptiFinalize" for c in t.calls())
 
 
-def test_a_job_of_the_runtime_alone_gets_rid_of_cupti(target):
-    """CUPTI tells of none of its calls of the driver: the end of one of the runtime's does."""
-    t = target()
-    assert t.tell("runtime", t.sim / "libcudart.so.13") == 0
-    assert t.tell("busy", 1) == 0
-    loader = t.started()
-    loader.wait(0.05)
-    assert loader.stop().type == wire.ENDED and len(loader.works(wire.SET)) > 20
-    loader.close()
-    left(t)
-    assert finalized(t) == 1
-    assert t.tell("busy", 0) == 0
-    assert t.end() == ""
-
-
 def test_attaching_again_and_again(target):
     t = target()
     for cycle in range(4):
@@ -250,7 +235,7 @@ def test_attaching_again_and_again(target):
         assert len(loader.works(wire.KERNEL)) == 2, cycle
         loader.close()
         left(t)
-    assert finalized(t) == 0, "nobody made a call in whose end it could be"
+    assert not finalized(t)
 
 
 def held(process):
@@ -290,10 +275,10 @@ def test_a_thousand_visits(target, tmp_path, busy):
     assert t.end() == ""
 
 
-@pytest.mark.parametrize("lib, cupti, times", [
-    ("lib", "libcupti.so.13", 3), ("lib-cupti12", "libcupti.so.12", 0)])
-def test_a_busy_job_gets_rid_of_cupti(target, lib, cupti, times):
-    """CUPTI is finalized from the end of a call, but not before 12.6; and begins anew."""
+@pytest.mark.parametrize("lib, cupti", [
+    ("lib", "libcupti.so.13"), ("lib-cupti12", "libcupti.so.12")])
+def test_a_busy_job_keeps_cupti(target, lib, cupti):
+    """Taking it away harms graphs; it begins anew all the same."""
     t = target(lib=lib, cupti=cupti)
     assert t.tell("busy", 3) == 0
     for cycle in range(3):
@@ -303,7 +288,7 @@ def test_a_busy_job_gets_rid_of_cupti(target, lib, cupti, times):
         assert last.type == wire.ENDED and len(loader.works(wire.KERNEL)) > 100, cycle
         loader.close()
         left(t)
-    assert finalized(t) == times
+    assert not finalized(t)
     assert t.tell("busy", 0) == 0
     for word in ("subscribe", "register", "enable"):
         assert t.tell("other", word) == 0

@@ -232,10 +232,9 @@ def test_finalize_ends_all(run):
     check_all(done)
 
 
-@pytest.mark.parametrize("version, status", [("12.4", -signal.SIGABRT), ("12.6", 0)])
-def test_finalize_and_graphs_before_12_6(run, version, status):
-    run("--pattern", "graph", client="finalize", SIMCUPTI_VERSION=version, status=status)
-    run("--pattern", "train", client="finalize", SIMCUPTI_VERSION=version)
+def test_finalize_and_graphs(run):
+    run("--pattern", "graph", client="finalize", status=-signal.SIGABRT)
+    run("--pattern", "train", client="finalize")
 
 
 def test_a_subscriber_is_called_at_entry_and_exit(run):

@@ -184,7 +184,7 @@ static void calls_that_launch(void **state)
 		uint32_t kind, cbid;
 		bool launches;
 	} cases[] = {
-		{ CUPTI_DRIVER, LAYOUT_CU_LAUNCH_KERNEL, true }, { CUPTI_DRIVER, 17, false },
+		{ CUPTI_DRIVER, 307, true }, { CUPTI_DRIVER, 17, false },
 		{ CUPTI_RUNTIME, 211, true },  { CUPTI_RUNTIME, 165, false },
 		{ CUPTI_RUNTIME, 5000, true }, { CUPTI_RUNTIME, 307, false },
 	};

@@ -14,12 +14,11 @@
 
 #include "sidecar/lib/buffers.h"
 #include "sidecar/lib/code.h"
-#include "sidecar/lib/finalize.h"
 #include "sidecar/lib/window.h"
 
 static struct {
 	cupti_callback_fn callback; /* of the subscriber; NULL: none */
-	unsigned subscribed, unsubscribed, finalized, callbacks;
+	unsigned subscribed, unsubscribed;
 	int subscribe_says;
 	uintptr_t pair[4]; /* CUPTI's data: who gets buffers is in the middle of it */
 	void **records;	   /* that next_record() gives out */
@@ -40,19 +39,6 @@ static int fake_unsubscribe(void *subscriber)
 {
 	fake.unsubscribed++;
 	fake.callback = NULL;
-	return 0;
-}
-
-static int fake_enable_callback(uint32_t on, void *subscriber, int domain, uint32_t cbid)
-{
-	assert_true(domain == CUPTI_DOMAIN_DRIVER || domain == CUPTI_DOMAIN_RUNTIME);
-	fake.callbacks += on ? 1u : -1u;
-	return 0;
-}
-
-static int fake_finalize(void)
-{
-	fake.finalized++;
 	return 0;
 }
 
@@ -84,8 +70,6 @@ static int set_up(void **state)
 			.version = CUPTI_12_6,
 			.subscribe = fake_subscribe,
 			.unsubscribe = fake_unsubscribe,
-			.enable_callback = fake_enable_callback,
-			.finalize = fake_finalize,
 			.next_record = fake_next,
 			.dropped = fake_dropped,
 		},
@@ -97,98 +81,6 @@ static int set_up(void **state)
 	session.neighbour.data.count = 1;
 	assert_true(neighbour_note(&session.neighbour, buffers_request, buffers_complete));
 	return 0;
-}
-
-/* ---- the end ---- */
-
-static void *make_a_call(void *user)
-{
-	uint32_t site = *(const uint32_t *)user;
-	cupti_callback_fn callback;
-
-	for (int i = 0; i < 2000 && !(fake.callback && fake.callbacks); i++)
-		usleep(100);
-	callback = fake.callback;
-	for (int i = 0; callback && i < 3; i++)
-		callback(NULL, CUPTI_DOMAIN_DRIVER, LAYOUT_CU_LAUNCH_KERNEL, &site);
-	return NULL;
-}
-
-static bool finalize_beside_a_call(uint32_t site)
-{
-	pthread_t thread;
-	bool done;
-
-	assert_int_equal(pthread_create(&thread, NULL, make_a_call, &site), 0);
-	done = finalize(&session);
-	pthread_join(thread, NULL);
-	return done;
-}
-
-static void finalized_once_at_the_end_of_a_call(void **state)
-{
-	assert_true(finalize_beside_a_call(CUPTI_API_EXIT));
-	assert_int_equal(fake.finalized, 1);
-	assert_int_equal(fake.subscribed, 1);
-}
-
-static void not_at_its_beginning(void **state)
-{
-	assert_false(finalize_beside_a_call(0));
-	assert_int_equal(fake.finalized, 0);
-	assert_int_equal(fake.unsubscribed, 1);
-	assert_int_equal(fake.callbacks, 0);
-}
-
-static void not_without_a_call(void **state)
-{
-	assert_false(finalize(&session));
-	assert_int_equal(fake.finalized, 0);
-	assert_int_equal(fake.unsubscribed, 1);
-	assert_int_equal(fake.callbacks, 0);
-}
-
-static void not_where_it_could_harm(void **state)
-{
-	session.cupti.version = CUPTI_12_5;
-	assert_false(finalize(&session));
-	session.cupti.version = CUPTI_12_6;
-	session.window.withdrew = true;
-	assert_false(finalize(&session));
-	session.window.withdrew = false;
-	session.window.kinds = 1u << CUPTI_CONCURRENT_KERNEL;
-	assert_false(finalize(&session));
-	session.window.kinds = 0;
-	fake.subscribe_says = CUPTI_MULTIPLE_SUBSCRIBERS;
-	assert_false(finalize(&session));
-	fake.subscribe_says = 0;
-	fake.pair[2]++;
-	assert_false(finalize(&session));
-	session.cupti.finalize = NULL;
-	assert_false(finalize(&session));
-	assert_int_equal(fake.subscribed + fake.finalized, 0);
-}
-
-/* Somebody registers between our looking and the call. */
-static void *replace_and_call(void *user)
-{
-	uint32_t site = CUPTI_API_EXIT;
-
-	for (int i = 0; i < 2000 && !(fake.callback && fake.callbacks); i++)
-		usleep(100);
-	fake.pair[1] = (uintptr_t)malloc;
-	return make_a_call(&site);
-}
-
-static void not_in_somebody_elses_hands(void **state)
-{
-	pthread_t thread;
-
-	assert_int_equal(pthread_create(&thread, NULL, replace_and_call, NULL), 0);
-	assert_false(finalize(&session));
-	pthread_join(thread, NULL);
-	assert_int_equal(fake.finalized, 0);
-	assert_int_equal(fake.unsubscribed, 1);
 }
 
 /* ---- who else ---- */
@@ -319,7 +211,7 @@ static void buffers_go_and_come(void **state)
 	assert_int_equal(pool_fill(&session.pool), 0);
 	buffers_request(&all[POOL_BUFFERS], &size, &most);
 	assert_int_equal(size, POOL_BYTES);
-	pool_reclaim(&session.pool);
+	buffers_complete(NULL, 0, all[POOL_BUFFERS], POOL_BYTES, 0);
 	pool_rest(&session.pool);
 	for (unsigned i = 0; i < POOL_BUFFERS; i++) {
 		assert_int_equal(session.pool.state[i], BUFFER_FREE);
@@ -381,11 +273,6 @@ static void records_that_cannot_be(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(finalized_once_at_the_end_of_a_call, set_up),
-		cmocka_unit_test_setup(not_at_its_beginning, set_up),
-		cmocka_unit_test_setup(not_without_a_call, set_up),
-		cmocka_unit_test_setup(not_where_it_could_harm, set_up),
-		cmocka_unit_test_setup(not_in_somebody_elses_hands, set_up),
 		cmocka_unit_test_setup(ours_until_replaced, set_up),
 		cmocka_unit_test_setup(code_of_others_is_known, set_up),
 		cmocka_unit_test_setup(code_behind_a_pointer, set_up),

@@ -43,15 +43,6 @@ void pool_rest(struct pool *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-void pool_reclaim(struct pool *p)
-{
-	pthread_mutex_lock(&p->lock);
-	for (unsigned i = 0; i < POOL_BUFFERS; i++)
-		if (p->state[i] == BUFFER_OUT)
-			p->state[i] = BUFFER_FREE;
-	pthread_mutex_unlock(&p->lock);
-}
-
 unsigned pool_lose(struct pool *p)
 {
 	unsigned lost = 0;

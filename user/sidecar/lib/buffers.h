@@ -16,8 +16,6 @@ void buffers_complete(void *context, uint32_t stream, uint8_t *buffer, size_t si
 int pool_fill(struct pool *p);
 /* Gives back the pages of those that CUPTI has not got, and keeps the addresses. */
 void pool_rest(struct pool *p);
-/* CUPTI was finalized: it has none any more. */
-void pool_reclaim(struct pool *p);
 /* Somebody else gets what CUPTI has now. How many those are. */
 unsigned pool_lose(struct pool *p);
 

@@ -13,7 +13,6 @@
 #include "anchors.h"
 #include "buffers.h"
 #include "devices.h"
-#include "finalize.h"
 #include "window.h"
 
 #define MS 1000000LL
@@ -315,6 +314,10 @@ static void linger(struct session *s)
 	}
 }
 
+/*
+ * CUPTI stays: cuptiFinalize() (13.0, on an H200, from the end of a call as it has to be) made
+ * a job that was launching a graph fail.
+ */
 void control_end(struct session *s)
 {
 	struct wire_message m = { 0 };
@@ -326,8 +329,6 @@ void control_end(struct session *s)
 	linger(s);
 	if (s->window.on)
 		window_end(s, &m);
-	if (s->layout && s->neighbour.pair)
-		(void)finalize(s);
 	pthread_mutex_lock(&s->lock);
 	ring_unmap(&s->ring);
 	pthread_mutex_unlock(&s->lock);

@@ -30,8 +30,6 @@ static bool resolve(struct cupti *c)
 		{ "cuptiActivityGetNumDroppedRecords", &c->dropped, false },
 		{ "cuptiGetThreadIdType", &c->thread_type, false },
 		{ "cuptiSetThreadIdType", &c->set_thread_type, false },
-		{ "cuptiEnableCallback", &c->enable_callback, true },
-		{ "cuptiFinalize", &c->finalize, true },
 		{ "cuptiGetResultString", &c->result_string, true },
 		{ "cuptiActivityGetEnabledKinds", &c->enabled_kinds, true },
 	};

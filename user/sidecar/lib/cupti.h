@@ -29,8 +29,6 @@ struct cupti {
 	int (*thread_type)(uint32_t *type);
 	int (*set_thread_type)(uint32_t type);
 	/* optional */
-	int (*enable_callback)(uint32_t on, void *subscriber, int domain, uint32_t cbid);
-	int (*finalize)(void);
 	int (*result_string)(int result, const char **text);
 	int (*enabled_kinds)(void *subscriber, uint32_t *kinds, uint32_t *size, uint32_t *count);
 };

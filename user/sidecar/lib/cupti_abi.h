@@ -47,7 +47,6 @@ enum { CUPTI_FLUSH_FORCED = 1 };
 enum { CUPTI_THREAD_SYSTEM = 1 }; /* CUpti_ActivityThreadIdType */
 enum { CUPTI_OBJECT_THREAD = 2 }; /* CUpti_ActivityObjectKind */
 enum { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RUNTIME = 2 };
-enum { CUPTI_API_EXIT = 1 }; /* first word of CUpti_CallbackData */
 
 typedef void (*cupti_request_fn)(uint8_t **buffer, size_t *size, size_t *max_records);
 typedef void (*cupti_complete_fn)(void *context, uint32_t stream, uint8_t *buffer, size_t size,

@@ -297,6 +297,8 @@ static const struct launch_run launch_runs[] = {
 };
 #define LAUNCH_RUNS (sizeof(launch_runs) / sizeof(*launch_runs))
 
+#define RUNTIME_KNOWN 566u /* none above is known */
+
 /*
  * CUPTI_RUNTIME_TRACE_CBID_*, likewise, from the cupti_runtime_cbid.h of CUDA 11.8 to 13.5:
  * cudaLaunch*, cudaMemcpy*, cudaMemset* and cudaGraphLaunch*; not cudaLaunchHostFunc*, and
@@ -324,21 +326,6 @@ bool layout_launches(uint32_t cbid)
 
 bool layout_runtime_launches(uint32_t cbid)
 {
-	return cbid > LAYOUT_RUNTIME_CALLS ||
+	return cbid > RUNTIME_KNOWN ||
 	       among(runtime_runs, sizeof(runtime_runs) / sizeof(*runtime_runs), cbid);
-}
-
-uint32_t layout_launch(uint32_t version, size_t nth)
-{
-	for (size_t i = 0; i < LAUNCH_RUNS; i++) {
-		const struct launch_run *run = &launch_runs[i];
-		size_t count = (size_t)run->to - run->from + 1;
-
-		if (version < run->since)
-			continue;
-		if (nth < count)
-			return run->from + (uint32_t)nth;
-		nth -= count;
-	}
-	return 0;
 }

@@ -49,9 +49,5 @@ void layout_decode(const struct layout *l, const void *record, size_t size, stru
 bool layout_launches(uint32_t cbid);
 /* Does this CUpti_runtime_api_trace_cbid? One that is not known may. */
 bool layout_runtime_launches(uint32_t cbid);
-#define LAYOUT_RUNTIME_CALLS 566u /* none above is known */
-#define LAYOUT_CU_LAUNCH_KERNEL 307u
-/* The nth of those that this version knows, from 0; 0 after the last (no call has cbid 0). */
-uint32_t layout_launch(uint32_t version, size_t nth);
 
 #endif
