@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Works whose ids lead to no call: CUPTI up to 12.4 writes no records of launches alone,
- * and before 13.1 update 1 the ids of graphs are wrong from the second session on.
+ * Works that no anchor leads to: of streams that were used between two of them only, of
+ * short programs; and of graphs, whose ids are wrong from the second session on before 13.1
+ * update 1.
  *
  * In a window of which all records are in, each call wholly inside has caused its works
  * there. So if there are exactly as many groups of works of one id as calls, group and call
@@ -29,6 +30,7 @@ struct ordering {
 	struct join *j;
 	const struct session_cover *cover;
 	const bool *outer; /* of calls: another call that causes work is inside */
+	const bool *used;  /* of calls: it has works */
 	struct caller *callers;
 	uint32_t *works; /* of the sort at hand, by key and begin */
 	struct bunch *bunches;
@@ -104,7 +106,7 @@ static int thread_callers(struct ordering *o, const struct session_thread *t, en
 		const struct call *c = &s->calls[i];
 		bool inside = c->begin >= v->begin && c->end <= v->end;
 
-		if (o->outer[i] || join_sort(s, c) != sort || c->end <= v->begin ||
+		if (o->outer[i] || o->used[i] || join_sort(s, c) != sort || c->end <= v->begin ||
 		    call_duration(c) < 0)
 			continue;
 		o->edges += !inside;
@@ -380,9 +382,41 @@ static int order_cover(struct ordering *o)
 
 	if (wrong)
 		err = match_nodes(o);
-	for (unsigned sort = 0; sort < SORTS && !err && !of->notes; sort++)
+	for (unsigned sort = 0; sort < SORTS && !err; sort++)
 		if (sort != SORT_GRAPH || !wrong)
 			err = match_sort(o, (enum sort)sort);
+	return err;
+}
+
+/* Calls that have works already, and processes with works that have no call. */
+static int look_at_works(const struct session *s, bool **used, bool **left)
+{
+	*used = calloc(s->calls_count + 1, sizeof(**used));
+	*left = calloc(s->processes_count + 1, sizeof(**left));
+	if (!*used || !*left)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->works_count; i++) {
+		if (s->works[i].call != CALL_NONE)
+			(*used)[s->works[i].call] = true;
+		else
+			(*left)[s->streams[s->works[i].stream].process] = true;
+	}
+	return 0;
+}
+
+static int order_covers(struct ordering *o, const bool *left)
+{
+	const struct session *s = o->j->s;
+	size_t ordered = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < s->covers_count && !err && ordered < MOST_COVERS; i++) {
+		o->cover = &s->covers[i];
+		if (!o->cover->whole || !left[o->cover->process])
+			continue;
+		ordered++;
+		err = order_cover(o);
+	}
 	return err;
 }
 
@@ -390,26 +424,18 @@ int join_order(struct join *j)
 {
 	const struct session *s = j->s;
 	struct ordering o = { .j = j };
-	bool *outer = NULL;
-	size_t ordered = 0;
-	int err = 0;
+	bool *outer = join_outer(s), *used = NULL, *left = NULL;
+	int err = look_at_works(s, &used, &left);
 
-	for (size_t i = 0; i < s->covers_count && !err; i++) {
-		const struct joining *of = &j->of[s->covers[i].process];
-
-		o.cover = &s->covers[i];
-		if (!o.cover->whole || (of->notes && o.cover->begin < of->graphs_wrong))
-			continue;
-		if (ordered++ == MOST_COVERS)
-			break;
-		if (!outer)
-			outer = join_outer(s);
-		o.outer = outer;
-		err = outer ? 0 : -ENOMEM;
-		if (!err)
-			err = order_cover(&o);
-	}
+	o.outer = outer;
+	o.used = used;
+	if (!outer)
+		err = -ENOMEM;
+	if (!err)
+		err = order_covers(&o, left);
 	free(outer);
+	free(used);
+	free(left);
 	free(o.callers);
 	free(o.works);
 	free(o.bunches);

@@ -4,6 +4,7 @@
 #define MS 1000000LL
 #define MOMENT_MS 10 /* dozens of calls of a job that is busy; a flush each is no burden */
 #define MOST_MS 20   /* for a job that makes no call just then */
+#define FIRST_CALLS 32 /* a program that has begun sets memory before it launches from each thread */
 /* Of so much time at the most it is not known which work is whose, should one be lost. */
 #define PAUSE_MS 500
 
@@ -12,7 +13,7 @@ static const uint32_t call_kinds[] = { CUPTI_DRIVER, CUPTI_RUNTIME };
 #define KINDS (sizeof(call_kinds) / sizeof(*call_kinds))
 #define CALLS (1ull << CUPTI_DRIVER | 1ull << CUPTI_RUNTIME)
 
-static int begin(struct session *s, int64_t most_ns)
+static int begin(struct session *s, unsigned calls, int64_t most_ns)
 {
 	uint64_t stamp = 0;
 	int result = 0;
@@ -20,7 +21,8 @@ static int begin(struct session *s, int64_t most_ns)
 
 	(void)s->cupti.get_timestamp(&stamp);
 	atomic_store(&s->anchors.from, (int64_t)stamp);
-	atomic_store(&s->anchors.seen, false);
+	atomic_store(&s->anchors.seen, 0);
+	s->anchors.wanted = calls;
 	for (size_t i = 0; !result && i < KINDS; i++) {
 		result = s->cupti.enable(call_kinds[i]);
 		if (!result)
@@ -34,7 +36,7 @@ static int begin(struct session *s, int64_t most_ns)
 
 int anchors_begin(struct session *s)
 {
-	int result = begin(s, INT64_MAX);
+	int result = begin(s, FIRST_CALLS, INT64_MAX);
 
 	if (s->window.flags & WIRE_ALL_API)
 		s->anchors.due = INT64_MAX;
@@ -48,9 +50,9 @@ int anchors_step(struct session *s, int64_t now)
 	if (now < s->anchors.due)
 		return 0;
 	if (!(s->window.kinds & CALLS))
-		return begin(s, MOST_MS * MS);
+		return begin(s, 1, MOST_MS * MS);
 	(void)s->cupti.flush_all(0);
-	if (!atomic_load(&s->anchors.seen) && now < s->anchors.until) {
+	if (atomic_load(&s->anchors.seen) < s->anchors.wanted && now < s->anchors.until) {
 		s->anchors.due = now_ns() + MOMENT_MS * MS;
 		return 0;
 	}
@@ -78,5 +80,5 @@ int anchors_off(struct session *s)
 void anchors_saw(struct session *s, int64_t begin)
 {
 	if (begin >= atomic_load(&s->anchors.from))
-		atomic_store(&s->anchors.seen, true);
+		atomic_fetch_add(&s->anchors.seen, 1);
 }

@@ -15,7 +15,7 @@
 #include "session.h"
 
 /*
- * A window begins: calls are recorded until one that launches was seen, and with
+ * A window begins: calls are recorded until some that launch were seen, and with
  * WIRE_ALL_API as long as the window lasts. A CUptiResult; other than 0, anchors_off() is due.
  */
 int anchors_begin(struct session *s);

@@ -50,7 +50,8 @@ struct anchors {
 	int64_t due;	      /* CLOCK_MONOTONIC ns: a flush, its end, or the next one */
 	int64_t until;	      /* it ends whatever was seen */
 	_Atomic int64_t from; /* by CUPTI's clock */
-	atomic_bool seen;     /* a call that launches */
+	atomic_uint seen;     /* a call that launches */
+	unsigned wanted;      /* of those, until it is over */
 };
 
 struct session {
