@@ -29,15 +29,13 @@ struct export_options {
 };
 #define EXPORT_ALL {.from = INT64_MIN, .to = INT64_MAX}
 
-#define EXPORT_GZIP_FASTEST (-1)
-
 struct export_writer {
 	const char *name;	    /* of --format */
 	const char *const *endings; /* ".pftrace", …, NULL; the first is what OUT gets */
 	const char *what;	    /* for --help: one line */
 	bool one_process; /* a file holds one process: several are written to a file each */
 	bool own_file;	  /* opens export_path() itself; else it prints to export_stream() */
-	int gzip_level;	  /* of ".gz": zlib's, 0: 6, EXPORT_GZIP_FASTEST: our own */
+	int gzip_level;	  /* of ".gz", 0: 6 */
 	/*
 	 * 0 or -errno, with a sentence in why where the errno alone would not say enough.
 	 * What cannot be printed need not be noticed: closing tells.

@@ -11,7 +11,6 @@
 #include <zlib.h>
 
 #include "export/trace.h"
-#include "util/gzip.h"
 #include "util/text.h"
 
 #define BUFFER (256 * 1024)
@@ -25,7 +24,6 @@ struct export_file {
 	int err; /* the first failure to write, -errno */
 	bool compressed, whole;
 	uint64_t size;
-	struct gzip *fast; /* instead of gzip */
 	z_stream gzip;
 	unsigned char out[BUFFER];
 };
@@ -72,20 +70,13 @@ static int deflate_all(struct export_file *f, const void *bytes, size_t size, in
 	return 0;
 }
 
-static int on_packed(void *context, const void *bytes, size_t size)
-{
-	return write_all(context, bytes, size);
-}
-
 /* Of fopencookie(): 0 is an error. After the first nothing is written. */
 static ssize_t on_write(void *cookie, const char *bytes, size_t size)
 {
 	struct export_file *f = cookie;
 	int err = f->err;
 
-	if (!err && f->fast)
-		err = gzip_write(f->fast, bytes, size);
-	else if (!err)
+	if (!err)
 		err = f->compressed ? deflate_all(f, bytes, size, Z_NO_FLUSH)
 				    : write_all(f, bytes, size);
 	if (err)
@@ -93,24 +84,17 @@ static ssize_t on_write(void *cookie, const char *bytes, size_t size)
 	return err ? 0 : (ssize_t)size;
 }
 
-static int packing_make(struct export_file *f, int level)
-{
-	if (level == EXPORT_GZIP_FASTEST) {
-		f->fast = gzip_new(on_packed, f);
-		return f->fast ? 0 : -ENOMEM;
-	}
-	f->compressed = deflateInit2(&f->gzip, level ? level : DEFAULT_LEVEL, Z_DEFLATED,
-				     GZIP_FORMAT, 8, Z_DEFAULT_STRATEGY) == Z_OK;
-	return f->compressed ? 0 : -ENOMEM;
-}
-
 static int stream_make(struct export_file *f, int level)
 {
 	const cookie_io_functions_t io = {.write = on_write};
 	size_t len = strlen(f->path);
 
-	if (len > 3 && !strcmp(f->path + len - 3, ".gz") && packing_make(f, level))
+	f->compressed = len > 3 && !strcmp(f->path + len - 3, ".gz");
+	if (f->compressed && deflateInit2(&f->gzip, level ? level : DEFAULT_LEVEL, Z_DEFLATED,
+					  GZIP_FORMAT, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+		f->compressed = false;
 		return -ENOMEM;
+	}
 	f->stream = fopencookie(f, "w", io);
 	if (!f->stream)
 		return -ENOMEM;
@@ -167,10 +151,6 @@ static void stream_end(struct export_file *f)
 	if (f->stream && fclose(f->stream))
 		keep_error(f, errno ? -errno : -EIO);
 	f->stream = NULL;
-	if (f->fast && !f->err)
-		gzip_end(f->fast); /* write_all() keeps what fails */
-	gzip_free(f->fast);
-	f->fast = NULL;
 	if (!f->compressed)
 		return;
 	if (!f->err)
