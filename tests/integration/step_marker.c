@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Functions that mark steps: PyTorch's, by the name that its library exports it, and one of a job. */
+/* Functions that mark steps: PyTorch's, by the name that its library exports, and a job's own. */
 
 /* torch::autograd::Engine::execute as PyTorch 2's headers and GNU's C++ library mangle it */
 #define EXECUTE                                                                                    \

@@ -251,6 +251,35 @@ static void trigger_line(struct record *r, char *at)
 	r->trigger.samples = N;
 }
 
+static bool other_line(struct record *r, char *at)
+{
+	switch (r->kind) {
+	case RECORD_OVERHEAD:
+		r->overhead.begin = (int64_t)N;
+		r->overhead.duration = N;
+		r->overhead.pid = N32;
+		r->overhead.tid = N32;
+		r->overhead.kind = N32;
+		return true;
+	case RECORD_SIDECAR:
+		r->sidecar.ts = (int64_t)N;
+		r->sidecar.pid = N32;
+		r->sidecar.event = N32;
+		r->sidecar.count = N;
+		r->sidecar.cupti = N32;
+		r->sidecar.text = S;
+		return true;
+	case RECORD_LABEL:
+		r->label.ts = (int64_t)N;
+		r->label.pid = N32;
+		r->label.key = S;
+		r->label.value = S;
+		return true;
+	default:
+		return false;
+	}
+}
+
 static bool small_line(struct record *r, char *at)
 {
 	switch (r->kind) {
@@ -285,29 +314,8 @@ static bool small_line(struct record *r, char *at)
 		r->info.key = S;
 		r->info.value = S;
 		return true;
-	case RECORD_OVERHEAD:
-		r->overhead.begin = (int64_t)N;
-		r->overhead.duration = N;
-		r->overhead.pid = N32;
-		r->overhead.tid = N32;
-		r->overhead.kind = N32;
-		return true;
-	case RECORD_SIDECAR:
-		r->sidecar.ts = (int64_t)N;
-		r->sidecar.pid = N32;
-		r->sidecar.event = N32;
-		r->sidecar.count = N;
-		r->sidecar.cupti = N32;
-		r->sidecar.text = S;
-		return true;
-	case RECORD_LABEL:
-		r->label.ts = (int64_t)N;
-		r->label.pid = N32;
-		r->label.key = S;
-		r->label.value = S;
-		return true;
 	default:
-		return false;
+		return other_line(r, at);
 	}
 }
 

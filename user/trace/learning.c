@@ -229,10 +229,11 @@ static bool hopeless(const struct learning *l, int64_t ns)
 static int none_fired(struct tracer *t)
 {
 	struct scheduled *s = t->scheduled;
-	const char *marker = s->options.marker ? s->options.marker :
-						 "torch::autograd::Engine::execute or cuGraphLaunch";
+	const char *marker = s->options.marker;
 	int err = recording_end(t);
 
+	if (!marker)
+		marker = "torch::autograd::Engine::execute or cuGraphLaunch";
 	learning_end(s);
 	if (err)
 		return err;

@@ -54,7 +54,7 @@ struct schedule_stats {
 	bool opened;  /* there was a window */
 	enum schedule_phase phase;
 	uint64_t windows; /* ended */
-	int64_t at, until; /* steps or ns since the first cycle began: now, and when the phase ends */
+	int64_t at, until; /* steps or ns since the first cycle began: now, and the phase's end */
 };
 
 /*

@@ -373,7 +373,7 @@ static bool close_slice(struct watched *w)
 	if (w->closed >= w->slices)
 		slice_subtract(&w->sum, &w->ring[(w->closed - w->slices) % RING]);
 	w->closed++;
-	memset(next, 0, sizeof(*next)); /* older than any slice of the sum: it becomes an open one */
+	memset(next, 0, sizeof(*next)); /* older than any slice of the sum: an open one now */
 	samples = samples_of(w);
 	if (samples > w->most)
 		w->most = samples;

@@ -4,7 +4,7 @@
 #define MS 1000000LL
 #define MOMENT_MS 10 /* dozens of calls of a job that is busy; a flush each is no burden */
 #define MOST_MS 20   /* for a job that makes no call just then */
-#define FIRST_CALLS 32 /* a program that has begun sets memory before it launches from each thread */
+#define FIRST_CALLS 32 /* a program sets memory before it launches from each of its threads */
 /* Of so much time at the most it is not known which work is whose, should one be lost. */
 #define PAUSE_MS 500
 

@@ -336,8 +336,8 @@ bool window_withdraw(struct session *s, const char *why, struct wire_message *an
 	s->window.withdrew = true;
 	if (buffers)
 		(void)snprintf(lost, sizeof(lost),
-			       "; up to %u buffers of %u KiB with records of both were lost to both",
-			       buffers, POOL_BYTES / 1024);
+			       "; up to %u buffers of %u KiB with records of both were lost to "
+			       "both", buffers, POOL_BYTES / 1024);
 	answer_with(answer, WIRE_WITHDREW,
 		    "another profiler has begun to use CUPTI in this process%s%s%s",
 		    why[0] ? ": " : "", why, lost);
