@@ -16,6 +16,12 @@
 
 #define BUSY_NS 5000000 /* until we try again when others keep the dynamic linker busy */
 
+/*
+ * A thread of ours that traced can be gone for pthread_join(), and still be about to let go:
+ * until then ptrace() says of whom it traced that it is not permitted.
+ */
+#define DENIED_NS 200000000
+
 #define STOPPED_MAX 64 /* threads told apart; the last ones count as one */
 
 struct stopped {
@@ -30,6 +36,7 @@ struct attempt {
 	const struct inject_options *options;
 	struct inject_result *result;
 	int64_t until;
+	int64_t denied; /* since when ptrace() is not permitted; 0: it is */
 	int err, filters_err;
 	struct stopped stopped[STOPPED_MAX];
 };
@@ -120,6 +127,15 @@ static int use(struct attempt *a, struct tracee *t, uint32_t tid)
 	return err == -EAGAIN ? filters_look(a) : err;
 }
 
+static bool denied_for_long(struct attempt *a)
+{
+	int64_t now = inject_now();
+
+	if (!a->denied)
+		a->denied = now;
+	return now - a->denied >= DENIED_NS;
+}
+
 /* -EAGAIN: this thread was not the right one. -ESTALE: likewise, and we must let go of it. */
 static int try_thread(struct attempt *a, uint32_t *tid)
 {
@@ -128,6 +144,10 @@ static int try_thread(struct attempt *a, uint32_t *tid)
 	int err = catcher_catch(a->catcher, a->until, &c);
 
 	*tid = c.tid;
+	if (err == -EPERM && !denied_for_long(a))
+		return -EBUSY;
+	if (err != -EPERM)
+		a->denied = 0;
 	if (err == -EPERM)
 		return inject_refuse(a->plan, err,
 				     "ptrace(2) is not permitted on the process: it takes "
