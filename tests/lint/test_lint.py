@@ -223,7 +223,8 @@ def tidied(names):
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=pytest.mark.xdist_group(f"tidy{number}"))
+    pytest.param(name, marks=[pytest.mark.xdist_group(f"tidy{number}")] + (
+        [] if name.startswith("user/") else [pytest.mark.long]))
     for number, batch in enumerate(batches())
     for name in batch
 ])
