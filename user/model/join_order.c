@@ -367,7 +367,7 @@ static int match_nodes(struct ordering *o)
 	if (err || !o->works_count || o->edges)
 		return err;
 	qsort_r(o->works, o->works_count, sizeof(*o->works), by_node, s->works);
-	if (!launches_are_alike(o) || !nodes_fit(o))
+	if (!o->callers_count || !launches_are_alike(o) || !nodes_fit(o))
 		return 0;
 	for (size_t i = 0; i < o->works_count; i++)
 		s->works[o->works[i]].call = o->callers[i % o->callers_count].call;
