@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cupti_pair.h"
+
 #include "sidecar/lib/anchors.h"
 #include "sidecar/lib/buffers.h"
 #include "sidecar/lib/window.h"
@@ -64,12 +66,7 @@ static int set_up(void **state)
 			.get_timestamp = fake_timestamp,
 		},
 	};
-	fake.pair[1] = (uintptr_t)buffers_request;
-	fake.pair[2] = (uintptr_t)buffers_complete;
-	session.neighbour.data.ranges[0].from = (uintptr_t)fake.pair;
-	session.neighbour.data.ranges[0].to = (uintptr_t)(fake.pair + 4);
-	session.neighbour.data.count = 1;
-	assert_true(neighbour_note(&session.neighbour, buffers_request, buffers_complete));
+	cupti_pair(fake.pair);
 	return 0;
 }
 

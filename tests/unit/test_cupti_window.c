@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cupti_pair.h"
+
 #include "sidecar/lib/buffers.h"
 #include "sidecar/lib/code.h"
 #include "sidecar/lib/window.h"
@@ -67,19 +69,14 @@ static int set_up(void **state)
 		.fd = -1,
 		.layout = layout_of(CUPTI_13_0),
 		.cupti = {
-			.version = CUPTI_12_6,
+			.version = CUPTI_13_0,
 			.subscribe = fake_subscribe,
 			.unsubscribe = fake_unsubscribe,
 			.next_record = fake_next,
 			.dropped = fake_dropped,
 		},
 	};
-	fake.pair[1] = (uintptr_t)buffers_request;
-	fake.pair[2] = (uintptr_t)buffers_complete;
-	session.neighbour.data.ranges[0].from = (uintptr_t)fake.pair;
-	session.neighbour.data.ranges[0].to = (uintptr_t)(fake.pair + 4);
-	session.neighbour.data.count = 1;
-	assert_true(neighbour_note(&session.neighbour, buffers_request, buffers_complete));
+	cupti_pair(fake.pair);
 	return 0;
 }
 

@@ -40,28 +40,42 @@ static enum diag_verdict pick(const double *shares, bool busy)
 	return verdict_of_class((enum diag_class)first);
 }
 
-/* What the verdict's confidence is judged by. */
-static void evidence_shares(const struct diag_process *p, double shares[CLASSES])
-{
-	if (p->basis == BASIS_CPU_GPU)
-		memcpy(shares, p->shares, sizeof(p->shares));
-	else
-		verdict_evidence(p->shares, shares);
-}
-
 /*
  * With GPU time a job is bound by what its GPU does, unless it idles for more than
  * IDLE_MATTERS: then by what it idles for.
  */
-static enum diag_verdict judge(const struct diag_process *p)
+static bool judged_by_work(const struct diag_process *p)
 {
 	double idle = 0;
 
-	if (p->basis != BASIS_CPU_GPU)
-		return verdict_of_threads(p->shares);
 	for (int i = 0; i < CLASSES; i++)
 		idle += is_busy(i) ? 0 : p->shares[i];
-	return pick(p->shares, idle <= IDLE_MATTERS);
+	return idle <= IDLE_MATTERS;
+}
+
+static enum diag_verdict judge(const struct diag_process *p)
+{
+	if (p->basis != BASIS_CPU_GPU)
+		return verdict_of_threads(p->shares);
+	return pick(p->shares, judged_by_work(p));
+}
+
+/* How far the first of the shares that were chosen among is from the next. */
+static double lead_of(const struct diag_process *p)
+{
+	enum diag_class first, second;
+	double shares[CLASSES];
+	bool busy;
+
+	if (p->basis == BASIS_CPU_GPU) {
+		busy = judged_by_work(p);
+		first = (enum diag_class)largest(p->shares, busy, -1);
+		second = (enum diag_class)largest(p->shares, busy, (int)first);
+		return p->shares[first] - p->shares[second];
+	}
+	verdict_evidence(p->shares, shares);
+	first = verdict_largest(shares, &second);
+	return shares[first] - shares[second];
 }
 
 static const char *in_the_way(const struct facts *f)
@@ -83,12 +97,8 @@ static const char *in_the_way(const struct facts *f)
 /* How far the first answer is from the next, less where only the CPU was seen. */
 static double confidence_of(const struct facts *f, const struct diag_process *p)
 {
-	enum diag_class first, second;
-	double shares[CLASSES], c;
+	double c = 0.5 + lead_of(p) / 2;
 
-	evidence_shares(p, shares);
-	first = verdict_largest(shares, &second);
-	c = 0.5 + (shares[first] - shares[second]) / 2;
 	if (p->basis != BASIS_CPU_GPU)
 		c *= p->basis == BASIS_CPU_NVML ? 0.8 : 0.6;
 	if (f->sharers)

@@ -210,45 +210,12 @@ static size_t strings_size(const struct record *record)
 	return size;
 }
 
-int meta_batch_add(struct meta_batch *b, const struct record *record)
+/* The record with strings of its own at to, where there is room; what comes after them. */
+static char *copy_to(struct record *copy, const struct record *record, char *to)
 {
 	const struct field *f;
-	struct record *copy;
 
-	if (b->count == META_BATCH_RECORDS ||
-	    strings_size(record) > META_BATCH_STRINGS - b->used)
-		return -ENOSPC;
-	copy = &b->records[b->count++];
 	*copy = *record;
-	for (size_t i = 0; (f = field_at(record->kind, i)); i++) {
-		char *to = b->strings + b->used;
-		size_t len;
-
-		if (!is_string(f))
-			continue;
-		len = string_length(record, f);
-		memcpy(to, string_get(record, f), len);
-		to[len] = '\0';
-		string_set(copy, f, to);
-		if (f->type == FIELD_NAME)
-			copy->name.len = len;
-		b->used += len + 1;
-	}
-	return 0;
-}
-
-struct record *meta_copy(const struct record *record, size_t *size)
-{
-	struct record *copy;
-	const struct field *f;
-	char *to;
-
-	*size = sizeof(*copy) + strings_size(record);
-	copy = malloc(*size);
-	if (!copy)
-		return NULL;
-	*copy = *record;
-	to = (char *)(copy + 1);
 	for (size_t i = 0; (f = field_at(record->kind, i)); i++) {
 		size_t len;
 
@@ -262,6 +229,28 @@ struct record *meta_copy(const struct record *record, size_t *size)
 			copy->name.len = len;
 		to += len + 1;
 	}
+	return to;
+}
+
+int meta_batch_add(struct meta_batch *b, const struct record *record)
+{
+	char *to = b->strings + b->used;
+
+	if (b->count == META_BATCH_RECORDS ||
+	    strings_size(record) > META_BATCH_STRINGS - b->used)
+		return -ENOSPC;
+	b->used += (size_t)(copy_to(&b->records[b->count++], record, to) - to);
+	return 0;
+}
+
+struct record *meta_copy(const struct record *record, size_t *size)
+{
+	struct record *copy;
+
+	*size = sizeof(*copy) + strings_size(record);
+	copy = malloc(*size);
+	if (copy)
+		copy_to(copy, record, (char *)(copy + 1));
 	return copy;
 }
 

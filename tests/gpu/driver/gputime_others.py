@@ -20,6 +20,19 @@ def whole(profile, reference):
         len(reference["sequence"]) * profile["steps"]
 
 
+def made_of_it(check, recording):
+    gpu = recording.report("summary")["quality"]["gpu"]
+    check.note("what gbpf made of it", [gpu, lines_about(recording)])
+    return gpu
+
+
+def ends_well(check, job):
+    check.expect("the job runs on", job.alive())
+    job.close()
+    check.expect("the job ends as it should", job.process.returncode == 0,
+                 job.process.returncode)
+
+
 def profiler_before(check):
     """torch.profiler was used before gbpf comes."""
     job = check.jobs[0].ready()
@@ -29,15 +42,11 @@ def profiler_before(check):
     time.sleep(1)
     job.end_free()
     recording.stop()
-    gpu = recording.report("summary")["quality"]["gpu"]
-    check.note("what gbpf made of it", [gpu, lines_about(recording)])
+    gpu = made_of_it(check, recording)
     check.expect("recorded whole, or refused with a reason",
                  gpu["works"] or gpu["not_recorded"], gpu)
     check.expect("a profile afterwards is whole", whole(job.ask("profile_once 20"), reference))
-    check.expect("the job runs on", job.alive())
-    job.close()
-    check.expect("the job ends as it should", job.process.returncode == 0,
-                 job.process.returncode)
+    ends_well(check, job)
 
 
 def profiler_on(check):
@@ -49,15 +58,11 @@ def profiler_on(check):
     recording = attach(check, job, must=False)
     recording.stop()
     profile = job.wait_for("profile_once", 120)
-    gpu = recording.report("summary")["quality"]["gpu"]
-    check.note("what gbpf made of it", [gpu, lines_about(recording)])
+    gpu = made_of_it(check, recording)
     check.expect("refused with a reason", not gpu["works"] and gpu["not_recorded"], gpu)
     check.expect("the profile that was on is whole", whole(profile, reference),
                  len(profile["sequence"]))
-    check.expect("the job runs on", job.alive())
-    job.close()
-    check.expect("the job ends as it should", job.process.returncode == 0,
-                 job.process.returncode)
+    ends_well(check, job)
 
 
 def profiler_inside(check):
@@ -73,8 +78,7 @@ def profiler_inside(check):
     job.ask("steps 50")
     recording.stop()
     keep(check, recording)
-    gpu = recording.report("summary")["quality"]["gpu"]
-    check.note("what gbpf made of it", [gpu, lines_about(recording)])
+    gpu = made_of_it(check, recording)
     check.measure("kernels in the profile that was begun inside a window",
                   len(inside["sequence"]), "", of=len(reference["sequence"]) * 10,
                   first_profile_of_another_process=first)
@@ -84,10 +88,7 @@ def profiler_inside(check):
                  re.search("profiler|withdr", " ".join(lines_about(recording))),
                  lines_about(recording))
     check.expect("a profile afterwards is whole", whole(job.ask("profile_once 20"), reference))
-    check.expect("the job runs on", job.alive())
-    job.close()
-    check.expect("the job ends as it should", job.process.returncode == 0,
-                 job.process.returncode)
+    ends_well(check, job)
 
 
 def fork(check):

@@ -31,12 +31,9 @@ enum cupti_kind {
 enum cupti_version {
 	CUPTI_11_8 = 18, /* of 12.0 and 12.1, too */
 	CUPTI_12_4 = 22,
-	CUPTI_12_5 = 23,
-	CUPTI_12_6 = 24,
 	CUPTI_12_8 = 26,
 	CUPTI_13_0 = 130000, /* from here on: major, minor and update */
 	CUPTI_13_1 = 130100,
-	CUPTI_13_1_1 = 130101, /* update 1 */
 	CUPTI_13_2 = 130200,
 	CUPTI_13_3 = 130300,
 	CUPTI_13_4 = 130400, /* the first whose headers nobody here has seen */
