@@ -148,7 +148,8 @@ static void check_driver(void)
 		printf("  call %u of the driver launches\n", launch[i]);
 		wrong = 1;
 	}
-	if (layout_launches(DRIVER(cuLaunchHostFunc)) || layout_launches(DRIVER(cuCtxSynchronize)) ||
+	if (layout_launches(DRIVER(cuLaunchHostFunc)) ||
+	    layout_launches(DRIVER(cuCtxSynchronize)) ||
 	    layout_launches(DRIVER(cuCtxGetCurrent))) {
 		printf("  a call of the driver launches nothing\n");
 		wrong = 1;
