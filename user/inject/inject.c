@@ -120,9 +120,9 @@ static int use(struct attempt *a, struct tracee *t, uint32_t tid)
 			err = inject_refuse(a->plan, left, "The thread was lost (%s).",
 					    strerror(-left));
 	}
-	left = stands ? tracee_release(t) : 0;
+	left = stands ? tracee_release(t) : -ESTALE;
 	if (left && err == -EAGAIN)
-		err = -ESTALE; /* it may still be ours: this thread has to end */
+		err = -ESTALE; /* it has gone on and is still ours: this thread has to end */
 	account(a, tid, tracee_stopped_ns(t));
 	return err == -EAGAIN ? filters_look(a) : err;
 }
