@@ -84,27 +84,50 @@ static bool data_read(const struct loading *l, struct stub_data *d)
 	return inject_read(l->plan->pid, at(l->tracee, 0), d, sizeof(*d));
 }
 
+/* Not if we were too slow: it has closed them then, and the numbers may be others'. */
+static bool still_waits(const struct loading *l)
+{
+	uint32_t go;
+
+	return inject_read(l->plan->pid, at(l->tracee, offsetof(struct stub_data, go)), &go,
+			   sizeof(go)) &&
+	       go != STUB_WAITED;
+}
+
+static int descriptors_take(struct loading *l, const struct stub_data *d, int *memfd, int *socket)
+{
+	int err = 0;
+
+	*memfd = copy_fd(l, d->memfd);
+	*socket = *memfd < 0 ? *memfd : copy_fd(l, d->pair[1]);
+	if (!still_waits(l))
+		err = -EAGAIN;
+	else if (*socket < 0)
+		err = inject_refuse(l->plan, *socket, "Its descriptors cannot be copied (%s).",
+				    strerror(-*socket));
+	else if (!is_memfd(*memfd) || !is_socket(*socket))
+		err = inject_refuse(l->plan, -EBADF, "What came is no memfd, or no socket.");
+	if (err && *memfd >= 0)
+		close(*memfd);
+	if (err && *socket >= 0)
+		close(*socket);
+	return err;
+}
+
 static int library_write(struct loading *l, const struct stub_data *d)
 {
-	int err, fd = copy_fd(l, d->memfd);
+	int memfd, socket, err = descriptors_take(l, d, &memfd, &socket);
 
-	if (fd < 0)
-		return inject_refuse(l->plan, fd, "Its descriptors cannot be copied (%s).",
-				     strerror(-fd));
-	err = is_memfd(fd) ? write_all(fd, l->options->library, l->options->size) : -EBADF;
-	close(fd);
 	if (err)
+		return err;
+	err = write_all(memfd, l->options->library, l->options->size);
+	close(memfd);
+	if (err) {
+		close(socket);
 		return inject_refuse(l->plan, err, "The library could not be handed over (%s).",
 				     strerror(-err));
-	fd = copy_fd(l, d->pair[1]);
-	if (fd < 0)
-		return inject_refuse(l->plan, fd, "Its socket cannot be copied (%s).",
-				     strerror(-fd));
-	if (!is_socket(fd)) {
-		close(fd);
-		return inject_refuse(l->plan, -EBADF, "What came is no socket.");
 	}
-	l->result->socket = fd;
+	l->result->socket = socket;
 	return 0;
 }
 
