@@ -252,16 +252,27 @@ int tracee_leave(struct tracee *t)
 	return err;
 }
 
+/*
+ * Registers and signal mask at once, by the frame: set one after the other, our death in
+ * between would leave the thread with its signals held back. The frame may have had no room
+ * for all vector registers, so these are set again.
+ */
 static int restore(struct tracee *t)
 {
 	struct iovec v = {t->xstate, t->xstate_size};
-	int err;
+	struct user_regs_struct r = t->regs;
+	int err, i;
 
-	if (ptrace(PTRACE_SETREGSET, (pid_t)t->caught.tid, NT_X86_XSTATE, &v))
-		return -errno; /* the frame will do it */
-	err = regs_set(t, &t->regs);
-	if (!err)
-		err = mask_set(t, t->mask);
+	r.rip = t->plan->syscall_ret;
+	r.rsp = t->plan->spare + sizeof(uint64_t); /* as if the restorer had been returned to */
+	r.rax = SYS_rt_sigreturn;
+	r.orig_rax = (unsigned long long)-1;
+	r.eflags = FLAGS;
+	err = regs_set(t, &r);
+	for (i = 0; i < 2 && !err; i++)
+		err = stop_at_syscall(t->caught.tid, inject_now() + WAIT_NS);
+	if (!err && ptrace(PTRACE_SETREGSET, (pid_t)t->caught.tid, NT_X86_XSTATE, &v))
+		err = -errno;
 	if (!err)
 		inject_write(t->plan->pid, t->plan->spare, t->spare, t->spare_used);
 	return err;
