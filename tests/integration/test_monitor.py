@@ -57,8 +57,10 @@ def test_inside_a_budget_of_one_percent(memory):
     paired = monitored.pairs(monitor.intervals[1:], truth_of(process))
     assert len(paired) >= 3
     assert in_budget(monitor.intervals, 1.0), [i["self"] for i in monitor.intervals]
+    covered = [p.told["coverage"] for p in paired]
+    # A monitor without a CPU has no window in an interval, and tells from those before.
+    assert any(covered) and max(covered) < 0.2, ("it is not sampled", covered)
     for p in paired:
-        assert 0 < p.told["coverage"] < 0.2, "it is not sampled"
         assert p.low < p.rate < p.high, p
     # What windows saw alone, or probes' time taken for the job's, is farther off. A single
     # interval is, too, when others take the CPU between its windows.

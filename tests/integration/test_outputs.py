@@ -85,7 +85,7 @@ def test_a_limit_on_the_size_of_files(tmp_path):
     recording = tmp_path / "t.gbpf"
     with gbpf.job(tmp_path, *FAST) as job:
         done = trace("-q", "-p", job.pid, "-d", "60", "-o", recording, timeout=60,
-                     before=["prlimit", "--fsize=200000"])
+                     before=["prlimit", "--fsize=2000000"])
         assert job.poll() is None
     assert done.returncode == 1
     assert done.stderr.startswith("gbpf: the recording ended early: File too large; "), done

@@ -113,6 +113,23 @@ static void counted_calls(void **state)
 	is(&c, VERDICT_COLD_START);
 }
 
+static void without_a_cpu(void **state)
+{
+	struct scene c;
+
+	scene(&c, 20000, 100, 0.3, 0.05, 0.01); /* overhead-bound: 0.94 against 0.05 */
+	c.threads[0].lost_share = 0.75;
+	is(&c, VERDICT_OVERHEAD_BOUND);
+	c.threads[0].lost_share = 0.85;
+	is(&c, VERDICT_INCONCLUSIVE);
+	assert_non_null(strstr(c.p.verdict.why, "for a CPU"));
+	c.threads[0].sched_known = false;
+	is(&c, VERDICT_OVERHEAD_BOUND);
+	scene(&c, 20000, 100, 0.45, 0.5, 0);
+	c.threads[0].lost_share = 0.5;
+	is(&c, VERDICT_MIXED);
+}
+
 static void copies(void **state)
 {
 	struct scene c;
@@ -248,10 +265,11 @@ static void nothing_to_say(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counted_calls), cmocka_unit_test(copies),
-		cmocka_unit_test(full_queue), cmocka_unit_test(sampled_calls),
-		cmocka_unit_test(polls), cmocka_unit_test(several_threads),
-		cmocka_unit_test(nvml), cmocka_unit_test(nothing_to_say),
+		cmocka_unit_test(counted_calls), cmocka_unit_test(without_a_cpu),
+		cmocka_unit_test(copies), cmocka_unit_test(full_queue),
+		cmocka_unit_test(sampled_calls), cmocka_unit_test(polls),
+		cmocka_unit_test(several_threads), cmocka_unit_test(nvml),
+		cmocka_unit_test(nothing_to_say),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

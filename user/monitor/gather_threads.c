@@ -64,6 +64,8 @@ static void waits_gather(const struct gathering *g, const struct mon_thread *t,
 			if (share < 0 || share > 1) /* corrected since: see runnable_correct() */
 				share = share < 0 ? 0 : 1;
 			away[in != GBPF_IN_NONE] += share;
+			if (k == WAIT_RUNNABLE)
+				out->lost_share += share;
 			if (in == GBPF_IN_NONE)
 				out->wait_share[k] = share;
 		}

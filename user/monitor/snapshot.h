@@ -67,6 +67,7 @@ struct snapshot_thread {
 	double call_spin_share, call_sleep_share; /* inside calls: on a CPU, off it */
 	double wait_share[WAIT_KINDS]; /* outside calls */
 	double asleep_share; /* of these, but running and runnable: 1 ms and longer at a time */
+	double lost_share; /* runnable and without a CPU, in calls and outside */
 	double overhead_pct; /* what our probes cost it in this interval */
 	uint16_t open_api; /* a call it is in, begun at open_since; 0: none */
 	int64_t open_since; /* CLOCK_MONOTONIC ns */

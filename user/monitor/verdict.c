@@ -26,6 +26,7 @@ struct range {
 struct feeding {
 	struct range prepares, waits, away;
 	struct range dispatch; /* of preparing, what is inside of calls */
+	double lost;	       /* of all of these, without a CPU */
 };
 
 static double at_least_0(double v)
@@ -84,7 +85,8 @@ static struct feeding feeding_of(const struct snapshot_process *p,
 				 const struct snapshot_thread *t)
 {
 	struct feeding f = { .waits = range_of(t->sync_share), .away = away_of(p, t),
-			     .dispatch = range_of(t->dispatch_share) };
+			     .dispatch = range_of(t->dispatch_share),
+			     .lost = t->sched_known ? t->lost_share : 0 };
 
 	f.prepares = plus(f.dispatch,
 			  without(range_of(t->elsewhere_share), f.away));
@@ -120,6 +122,7 @@ static struct feeding feeding_with(struct feeding a, struct feeding b)
 	f.away.low = at_least_0(1 - f.prepares.high - f.waits.high);
 	f.away.value = at_least_0(1 - f.prepares.value - f.waits.value);
 	f.away.high = at_most(a.away.high, b.away.high);
+	f.lost = at_most(a.lost + b.lost, 1);
 	return f;
 }
 
@@ -272,16 +275,20 @@ static void divide(const struct snapshot *s, const struct snapshot_process *p,
 
 /* ---- the verdict ---- */
 
-/* Is this class the largest wherever in their ranges the shares are? */
-static bool is_sure(const double low[CLASSES], const double high[CLASSES], enum diag_class first)
+/*
+ * Is this class the largest wherever in their ranges the shares are? The lost time may be
+ * all in it.
+ */
+static bool is_sure(const double low[CLASSES], const double high[CLASSES], enum diag_class first,
+		    double lost)
 {
 	for (int i = 0; i < CLASSES; i++)
-		if (i != (int)first && low[first] - high[i] < 2 * VERDICT_CLOSE)
+		if (i != (int)first && low[first] - lost - high[i] < 2 * VERDICT_CLOSE)
 			return false;
 	return true;
 }
 
-static void judge(struct snapshot_verdict *v)
+static const char *doubt(struct snapshot_verdict *v, double lost)
 {
 	double share[CLASSES], low[CLASSES], high[CLASSES], evidence[CLASSES], widest = 0;
 	enum diag_class first, second;
@@ -297,10 +304,18 @@ static void judge(struct snapshot_verdict *v)
 	first = verdict_largest(evidence, &second);
 	verdict_evidence(low, low);
 	verdict_evidence(high, high);
-	if (v->verdict == VERDICT_MIXED ? widest <= VERDICT_CLOSE : is_sure(low, high, first))
-		return;
-	v->verdict = VERDICT_INCONCLUSIVE;
-	v->why = "what was sampled, or can be known of it, allows more than one answer";
+	if (v->verdict == VERDICT_MIXED ? widest > VERDICT_CLOSE : !is_sure(low, high, first, 0))
+		return "what was sampled, or can be known of it, allows more than one answer";
+	if (v->verdict != VERDICT_MIXED && !is_sure(low, high, first, lost))
+		return "it waited so long for a CPU that what else it is bound by is not known";
+	return NULL;
+}
+
+static void judge(struct snapshot_verdict *v, double lost)
+{
+	v->why = doubt(v, lost);
+	if (v->why)
+		v->verdict = VERDICT_INCONCLUSIVE;
 }
 
 /* Utilisation of the GPU that it uses alone, %; negative: not known. */
@@ -344,7 +359,7 @@ void verdict_live(const struct snapshot *s, struct snapshot_process *p)
 		return;
 	}
 	divide(s, p, &sums, feeding, v);
-	judge(v);
+	judge(v, feeding.lost);
 	utilisation = utilisation_of(s, p);
 	if (utilisation < 0 || v->why)
 		return;

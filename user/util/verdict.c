@@ -52,7 +52,7 @@ enum diag_class verdict_largest(const double shares[CLASSES], enum diag_class *s
 
 void verdict_evidence(const double shares[CLASSES], double out[CLASSES])
 {
-	memcpy(out, shares, CLASSES * sizeof(*out));
+	memmove(out, shares, CLASSES * sizeof(*out));
 	out[CLASS_GPU] += out[CLASS_BACK_PRESSURED];
 	out[CLASS_BACK_PRESSURED] = 0;
 }
