@@ -10,13 +10,13 @@ SAN := $(BUILD)/san
 SAN_CFLAGS = -std=c11 $(SAN_OPTIMIZE) -gline-tables-only -Wall -Wextra -Wno-unused-parameter \
 	-Wno-gnu-variable-sized-type-not-at-end -Wno-missing-field-initializers \
 	-fno-omit-frame-pointer -fno-strict-aliasing \
-	-fno-sanitize-recover=all -fsanitize=fuzzer-no-link,address,undefined
+	-fno-sanitize-recover=all -fsanitize=fuzzer-no-link,address,undefined -DQUICK_TESTS
 SAN_OPTIMIZE = -O0
 SAN_BINS := $(UNIT_SRCS:tests/unit/%.c=$(SAN)/tests/unit/%)
 
-# What fuzzers and two tests run a million times; optimizing all takes longer than it saves.
+# What fuzzers and three tests run a million times; optimizing all takes longer than it saves.
 SAN_HOT := $(wildcard user/record/*.c user/model/*.c user/util/*.c) user/monitor/estimate.c \
-	tests/unit/test_record.c tests/unit/test_estimate.c
+	tests/unit/test_record.c tests/unit/test_estimate.c tests/unit/test_keep.c
 $(SAN_HOT:%.c=$(SAN)/obj/%.o): SAN_OPTIMIZE = -O1
 
 $(SAN)/obj/%.o: %.c | $(SKEL) $(PROTO_H)
