@@ -10,13 +10,13 @@
 #   make fuzz-long            FUZZ_SECONDS each, going on where the last left off
 #   make fuzz                 only builds
 
-FUZZ_RUNS ?= 10000
-FUZZ_RUNS_diagnose ?= 60
-FUZZ_RUNS_elf ?= 15000
-FUZZ_RUNS_export ?= 40
+FUZZ_RUNS ?= 6000
+FUZZ_RUNS_diagnose ?= 40
+FUZZ_RUNS_elf ?= 8000
+FUZZ_RUNS_export ?= 30
 FUZZ_RUNS_metrics ?= 300
 FUZZ_RUNS_record ?= 300
-FUZZ_RUNS_session ?= 300
+FUZZ_RUNS_session ?= 200
 FUZZ_RUNS_sidecar ?= 1500
 FUZZ_RUNS_trigger ?= 400
 FUZZ_RUNS_works ?= 600

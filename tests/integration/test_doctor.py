@@ -151,7 +151,8 @@ def test_every_offset(tmp_path, lib, name):
     assert found["path"] == str(path) and not found["deleted"]
 
 
-@pytest.mark.parametrize("api", ["driver", "runtime", "cuLaunchKernel,cuMemAlloc_v2"])
+@pytest.mark.parametrize("api", [
+    pytest.param("driver", marks=pytest.mark.long), "runtime", "cuLaunchKernel,cuMemAlloc_v2"])
 def test_it_names_what_trace_hooks(tmp_path, api):
     with gbpf.job(tmp_path, *STEADY, "--api", "runtime") as job:
         recording = tmp_path / "t.gbpf"
@@ -361,7 +362,7 @@ def windows(calls, begin, end, width):
     return min(counts), max(counts)
 
 
-@pytest.mark.parametrize("rung", ["session", "multi"])
+@pytest.mark.parametrize("rung", ["session", pytest.param("multi", marks=pytest.mark.long)])
 def test_rate_and_expected_slowdown(tmp_path, rung):
     steady = ["--pattern", "train", "--iterations", 10**9, "--cpu-ns", 200000, "--threads", 2]
     works = {r["rung"]: r["result"] == "ok" for r in doctor()["rungs"]}[f"uprobe.{rung}"]

@@ -210,6 +210,7 @@ def test_seconds(tmp_path):
     assert "schedule_marker" not in info(recording)
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_a_window(tmp_path):
     recording = tmp_path / "t.gbpf"
     with stepping(tmp_path) as steps:
@@ -238,6 +239,7 @@ def test_the_target_ends(tmp_path):
         [c.api for c in inside]
 
 
+@pytest.mark.long
 def test_ended_before_the_first_window(tmp_path):
     recording = tmp_path / "t.gbpf"
     with stepping(tmp_path) as steps:
@@ -320,6 +322,7 @@ def test_another_rank_leads_when_the_first_ends(tmp_path):
             assert firing_at(leader, last) - firing_at(leader, begin) == 20
 
 
+@pytest.mark.long
 def test_the_leader_ends_in_a_window(tmp_path):
     """It ends the window that it began; the other one begins the next."""
     recording = tmp_path / "t.gbpf"

@@ -208,7 +208,8 @@ FAULT = re.compile(r"^(?:Error while processing )?(\S+?)(?:\.$|:\d+:\d+: )", re.
 
 
 def batches():
-    return [TIDIED[at : at + BATCH] for at in range(0, len(TIDIED), BATCH)]
+    names = [n for n in TIDIED if not n.startswith("user/")]
+    return [names[at : at + BATCH] for at in range(0, len(names), BATCH)]
 
 
 @functools.cache
@@ -222,9 +223,9 @@ def tidied(names):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.xdist_group(f"tidy{number}")] + (
-        [] if name.startswith("user/") else [pytest.mark.long]))
+    pytest.param(name, marks=pytest.mark.xdist_group(f"tidy{number}"))
     for number, batch in enumerate(batches())
     for name in batch
 ])
@@ -240,11 +241,11 @@ def test_clang_tidy(name, request):
     assert done.returncode == 0 or named & set(batch), output[-8000:]
 
 
-# Following every path takes seconds a file: for what runs at users', not for tests and tools.
+# With the analyser, which follows every path and takes seconds a file: for what runs at users'.
 # Faults in generated headers (bpftool's skeletons) are not ours.
 @pytest.mark.long
 @pytest.mark.parametrize("name", [n for n in TIDIED if n.startswith("user/")])
-def test_clang_analyzer(name):
+def test_clang_tidy_and_analyzer(name):
     done = subprocess.run(
         [need("clang-tidy"), "--quiet", name, "--", *C_FLAGS],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
