@@ -62,14 +62,44 @@ static __always_inline struct gbpf_open *open_at(struct gbpf_thread *t, u32 i)
 	return &t->open[i & (GBPF_NESTING - 1)];
 }
 
-/* A call below this stack pointer, or at it, is over, however it ended. */
-static __always_inline void unwind(struct gbpf_thread *t, u32 sp)
+/* Its window has closed: its return was not seen, or will not be. */
+static __always_inline bool open_stale(const struct gbpf_open *o)
+{
+	u32 state;
+
+	if (!(o->hot & 1))
+		return false;
+	state = image_state[o->image & (GBPF_MAX_IMAGE - 1)];
+	return !(state & GBPF_IMAGE_OPEN) || state / GBPF_IMAGE_WINDOW != o->window;
+}
+
+/* Is the thread in a call, as far as is known? The outermost one; else NULL. */
+static __always_inline struct gbpf_open *open_outermost(struct gbpf_thread *t)
 {
 	u32 i, depth = t->depth;
 
 #pragma clang loop unroll(disable)
 	for (i = 0; i < GBPF_NESTING; i++) {
-		if (!depth || open_at(t, depth - 1)->sp > sp)
+		if (i >= depth)
+			break;
+		if (!open_stale(open_at(t, i)))
+			return open_at(t, i);
+	}
+	return NULL;
+}
+
+/* A call below this stack pointer, or at it, is over, however it ended. */
+static __always_inline void unwind(struct gbpf_thread *t, u32 sp)
+{
+	u32 i, depth = t->depth;
+	struct gbpf_open *o;
+
+#pragma clang loop unroll(disable)
+	for (i = 0; i < GBPF_NESTING; i++) {
+		if (!depth)
+			break;
+		o = open_at(t, depth - 1);
+		if (o->sp > sp && !open_stale(o))
 			break;
 		t->depth = --depth;
 		__sync_fetch_and_add(&counters.unmatched, 1);
@@ -150,6 +180,8 @@ static __noinline int call_open(struct pt_regs *ctx, struct gbpf_thread *t, u64 
 	o->api = COOKIE_API(cookie);
 	o->class = api_class[COOKIE_API(cookie)];
 	o->hot = cookie >> 63 | t->timed << 1;
+	o->image = COOKIE_IMAGE(cookie);
+	o->window = image_state[o->image] / GBPF_IMAGE_WINDOW;
 	open_arguments(ctx, t, o, cookie);
 	o->ts = bpf_ktime_get_ns();
 	t->depth = depth + 1;
@@ -241,7 +273,7 @@ static __noinline int call_count(struct pt_regs *ctx, struct gbpf_thread *t, u64
  */
 static __always_inline bool link_counts(u64 cookie)
 {
-	u8 state = image_state[COOKIE_IMAGE(cookie)];
+	u32 state = image_state[COOKIE_IMAGE(cookie)];
 
 	if (cookie & GBPF_COOKIE_HOT)
 		return state & GBPF_IMAGE_OPEN;
@@ -399,7 +431,7 @@ static __noinline void count_return(struct pt_regs *ctx, struct gbpf_thread *t, 
 	}
 	ns = now - o->ts;
 	ns = ns > mon.inside_ns ? ns - mon.inside_ns : 0;
-	if (!t->depth) {
+	if (!t->depth || !open_outermost(t)) {
 		t->time[o->hot & 1][!!(o->class & GBPF_CLASS_WAITS)] += ns * stands_for(o);
 		t->last = now;
 	}

@@ -39,7 +39,7 @@ struct {
 struct gbpf_monitor_switches mon;
 struct gbpf_monitor_counters counters;
 __u8 api_class[GBPF_MAX_API];	 /* enum gbpf_class */
-__u8 image_state[GBPF_MAX_IMAGE]; /* which of its links count */
+__u32 image_state[GBPF_MAX_IMAGE]; /* enum gbpf_image_state */
 __u8 syscall_wait[GBPF_SYSCALLS];	 /* enum gbpf_wait: what a thread waits for in one */
 __u64 calling[GBPF_FILTER_WORDS];	 /* a bit for each thread that has a slot */
 

@@ -44,6 +44,8 @@ enum gbpf_image_state {
 	GBPF_IMAGE_PARITY = 1, /* of the link, of those always attached, that counts */
 	GBPF_IMAGE_OPEN = 2,   /* its window is open, */
 	GBPF_IMAGE_SPARSE = 4, /* and of its launches one in GBPF_SPARSE is timed */
+	GBPF_IMAGE_WINDOW = 8, /* from this bit on: the number of the window, so that a call
+				* whose return a closed one missed is known for one */
 };
 
 enum gbpf_class { /* what an API is to the monitor; by API id */
@@ -90,6 +92,7 @@ struct gbpf_open {
 	__u32 sp, cell, kernel;
 	__u16 api;
 	__u8 class, hot; /* hot: 1, and 2 if it stands for GBPF_SPARSE calls */
+	__u32 image, window; /* whose, if it is hot */
 };
 
 /* From launches to the next one, with nothing between that is known of. */

@@ -86,13 +86,15 @@ static __always_inline void runnable_correct(struct gbpf_thread *t, u64 run_dela
 
 static __noinline void thread_leaves(struct task_struct *task, struct gbpf_thread *t, u64 now)
 {
+	struct gbpf_open *o = open_outermost(t);
+
 	runnable_correct(t, BPF_CORE_READ(task, sched_info.run_delay));
 	t->switches++;
 	t->gap_at = 0;
 	t->spent[0] += mon.cost_switch;
 	t->off_wait = wait_kind(task);
-	t->off_in = !t->depth ? GBPF_IN_NONE :
-		    t->open[0].class & GBPF_CLASS_WAITS ? GBPF_IN_WAIT : GBPF_IN_DISPATCH;
+	t->off_in = !o			       ? GBPF_IN_NONE :
+		    o->class & GBPF_CLASS_WAITS ? GBPF_IN_WAIT : GBPF_IN_DISPATCH;
 	t->off_since = now;
 	if (t->off_wait == GBPF_WAIT_LOCK && t->off_in == GBPF_IN_NONE)
 		lock_begins(t, now);

@@ -22,23 +22,37 @@ NOT_WRONG = {"inconclusive", "mixed"}
 
 
 def watched(budget, count):
-    """[verdict object of each interval] of each job."""
-    with monitored.memory_dir() as folder, contextlib.ExitStack() as stack:
-        jobs = {}
-        for name, options in JOBS.items():
-            jobs[name] = stack.enter_context(
+    """Of each job: [what was told of it in an interval, the interval], and its truth."""
+    with monitored.memory_dir() as folder:
+        with contextlib.ExitStack() as stack:
+            jobs = {name: stack.enter_context(
                 monitored.job(folder, "--duration", 0, *options, name=name))
-        with monitored.monitoring(*jobs.values(), options=["--max-overhead", budget]) as monitor:
-            monitor.wait(1)  # probes come in the first
-            told = monitor.wait(count)
-    return {name: [p for i in told for p in i["processes"] if p["pid"] == job.pid]
-            for name, job in jobs.items()}
+                for name, options in JOBS.items()}
+            with monitored.monitoring(*jobs.values(),
+                                      options=["--max-overhead", budget]) as monitor:
+                monitor.wait(1)  # probes come in the first
+                told = monitor.wait(count)
+        return {name: ([(p, i) for i in told for p in i["processes"] if p["pid"] == job.pid],
+                       monitored.truth_of(job)) for name, job in jobs.items()}
+
+
+def check_sync_share(told, interval, truth):
+    """The truth is in the range that is told, or it is said that nobody knows."""
+    begin, end = monitored.span(interval)
+    if told["sync_share"] is None or not truth.closed or end > truth.closed:
+        return
+    low, high = told["sync_share_ci"]
+    share = truth.between("sync", begin, end, "ns") / (end - begin)
+    assert low - 0.25 <= share <= high + 0.25, (share, told)
 
 
 @pytest.mark.parametrize("budget", ["100%", "1%"])
 def test_jobs_whose_nature_is_known(budget):
     told = watched(budget, 3)
-    for name, intervals in told.items():
+    for name, (pairs, truth) in told.items():
+        for p, interval in pairs:
+            check_sync_share(p, interval, truth)
+        intervals = [p for p, _ in pairs]
         verdicts = [p["verdict"] for p in intervals]
         assert len(verdicts) == 3
         for p in intervals:

@@ -196,6 +196,19 @@ static void sampled_calls(void **state)
 	is(&c, VERDICT_OVERHEAD_BOUND);
 }
 
+/* Sleep may have been in a wait that no window saw. */
+static void sampled_waits(void **state)
+{
+	struct scene c;
+
+	scene(&c, 2000, 250, 0.02, 0.1, 0.8);
+	c.threads[0].away_known = false;
+	c.threads[0].asleep_share = 0.75;
+	is(&c, VERDICT_STARVED);
+	c.apis[1].sampled = true;
+	is(&c, VERDICT_INCONCLUSIVE);
+}
+
 static void polls(void **state)
 {
 	struct scene c;
@@ -267,9 +280,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counted_calls), cmocka_unit_test(without_a_cpu),
 		cmocka_unit_test(copies), cmocka_unit_test(full_queue),
-		cmocka_unit_test(sampled_calls), cmocka_unit_test(polls),
-		cmocka_unit_test(several_threads), cmocka_unit_test(nvml),
-		cmocka_unit_test(nothing_to_say),
+		cmocka_unit_test(sampled_calls), cmocka_unit_test(sampled_waits),
+		cmocka_unit_test(polls), cmocka_unit_test(several_threads),
+		cmocka_unit_test(nvml), cmocka_unit_test(nothing_to_say),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

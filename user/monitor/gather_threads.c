@@ -6,6 +6,7 @@
 
 #include "monitor/private.h"
 
+#define WAITS_EACH_CUT 3 /* so many waits in windows for each that is cut off, or more */
 #define ATTACHING_NS 300e3 /* a window; measured as a whole: docs/measurements.md */
 
 static struct estimate share_of(const struct gathering *g, const struct mon_process *p,
@@ -29,6 +30,9 @@ static struct estimate share_of(const struct gathering *g, const struct mon_proc
 	}
 	facts = facts_of(g, p, waits ? NULL : &t->anchors, (double)t->seen[waits]);
 	e = sum_of(steady, hot_part(g, item, estimate_share(t->share[waits], &facts)));
+	/* where waits outlast windows, some begin before one and end after it: unseen */
+	if (waits && WAITS_EACH_CUT * p->waits_cut > p->waits_seen)
+		e.known = false;
 	e.value = e.value > 1 ? 1 : e.value;
 	e.high = e.high > 1 ? 1 : e.high;
 	e.low = e.low > 1 ? 1 : e.low;

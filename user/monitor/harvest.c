@@ -35,24 +35,41 @@ static bool open_known(const struct monitor *m, const struct gbpf_thread *t,
 	return !open->hot || (item && item->always && (int64_t)open->ts >= item->first_opened);
 }
 
-/* The open call of a thread that nothing is around of. */
-static bool open_call(const struct monitor *m, const struct gbpf_thread *t, struct gbpf_open *out)
+/* The open call of a thread that nothing known is around of. */
+static bool open_call(const struct monitor *m, const struct gbpf_thread *t,
+		      struct gbpf_open *out)
 {
 	const volatile struct gbpf_thread *v = t;
 
+	for (uint32_t i = 0; i < v->depth && i < GBPF_NESTING; i++) {
+		memcpy(out, &t->open[i], sizeof(*out));
+		if (i < v->depth && open_known(m, t, out))
+			return true;
+	}
+	return false;
+}
+
+/* How long a thread has been in a call that waits and whose return a closed window misses. */
+static uint64_t wait_cut(const struct gbpf_thread *t, int64_t now)
+{
+	const volatile struct gbpf_thread *v = t;
+	struct gbpf_open open;
+
 	if (!v->depth)
-		return false;
-	memcpy(out, &t->open[0], sizeof(*out));
-	return v->depth && open_known(m, t, out);
+		return 0;
+	memcpy(&open, &t->open[0], sizeof(open));
+	if (!v->depth || !(open.hot & 1) || !(open.class & GBPF_CLASS_WAITS))
+		return 0;
+	return now > (int64_t)open.ts ? (uint64_t)now - open.ts : 0;
 }
 
 /* What it is away for just now counts, too. */
-static uint64_t away_until(const struct gbpf_thread *t, int64_t now)
+static uint64_t away_until(const struct monitor *m, const struct gbpf_thread *t, int64_t now)
 {
 	uint64_t away = load(&t->away), last = load(&t->last);
-	const volatile struct gbpf_thread *v = t;
+	struct gbpf_open open;
 
-	if (v->depth || !last || now - (int64_t)last < GBPF_AWAY_NS || load(&t->away) != away)
+	if (open_call(m, t, &open) || !last || now - (int64_t)last < GBPF_AWAY_NS || load(&t->away) != away)
 		return away;
 	return away + (uint64_t)now - last;
 }
@@ -76,8 +93,9 @@ void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thr
 	memcpy(out->wait, t->wait, sizeof(out->wait));
 	memcpy(out->gap, t->gap, sizeof(out->gap));
 	out->launches = load(&t->launches);
-	out->away = away_until(t, now);
+	out->away = away_until(m, t, now);
 	out->asleep = load(&t->asleep);
+	out->cut = wait_cut(t, now);
 	off = load(&t->off_since);
 	if (off && (int64_t)off < now && t->off_wait < GBPF_WAITS && t->off_in < GBPF_INS)
 		out->wait[t->off_in][t->off_wait] += (uint64_t)now - off;
@@ -299,6 +317,7 @@ void harvest_interval_begin(struct monitor *m)
 
 		memset(p->steady, 0, sizeof(p->steady));
 		memset(p->sampled, 0, sizeof(p->sampled));
+		p->waits_seen = p->waits_cut = 0;
 		p->anchors = (struct anchor){0};
 		if (p->proc_slot < GBPF_PROCS)
 			p->proc_begin = m->counts.procs[p->proc_slot];

@@ -180,9 +180,21 @@ static void series_put(struct series **s, struct window_count w, double count)
 		series_add(*s, &w);
 }
 
+/*
+ * A wait that the end of a window cut off is seen until then; those that its beginning cut
+ * off are not seen, and last as long in it. So the former count twice.
+ */
+static double wait_cut_twice(struct mon_process *p, const struct mon_thread *t)
+{
+	if (!t->closed.cut || (int64_t)t->closed.cut > t->closed.at - t->opened.at)
+		return 0;
+	p->waits_cut++;
+	return 2 * (double)t->closed.cut;
+}
+
 /* Shares of each thread; in w->lost what the busiest one lost to probes. */
 static void threads_window(const struct monitor *m, struct mon_process *p,
-			   struct window_count *w)
+			   struct window_count *w, bool closed)
 {
 	double factor = cost_of(m, p).factor;
 	uint64_t most = 0;
@@ -208,20 +220,24 @@ static void threads_window(const struct monitor *m, struct mon_process *p,
 			struct window_count own = {.length = w->length,
 						   .stands_for = w->stands_for};
 
-			if (!ns && !t->share[n])
+			double cut = n && closed ? wait_cut_twice(p, t) : 0;
+
+			if (!ns && !t->share[n] && !(cut > 0))
 				continue;
 			/* dispatching is work, waiting is none */
 			if (!n && m->counts.switch_link >= 0) {
 				own.anchor = grown(thread_worked(b), thread_worked(a));
 				own.spent = (double)spent;
 			}
-			series_put(&t->share[n], own, (double)ns);
+			series_put(&t->share[n], own,
+				   fmin((double)ns + cut, (double)w->length));
 			t->seen[n] += ns;
 		}
 	}
 }
 
-static void process_window(struct monitor *m, struct mon_process *p, struct window_count w)
+static void process_window(struct monitor *m, struct mon_process *p, struct window_count w,
+			   bool closed)
 {
 	struct anchor anchor = window_anchor(m, p);
 	uint64_t q[Q_COUNT] = {0};
@@ -230,7 +246,7 @@ static void process_window(struct monitor *m, struct mon_process *p, struct wind
 	w.anchor = anchor.all;
 	w.spent = anchor.spent;
 	cost_window(p);
-	threads_window(m, p, &w);
+	threads_window(m, p, &w, closed);
 	for (i = 0; i < p->apis_count; i++) {
 		struct mon_api *a = p->apis[i];
 		struct cell_read now;
@@ -243,6 +259,8 @@ static void process_window(struct monitor *m, struct mon_process *p, struct wind
 			series_put(&a->calls, w, (double)(now.calls - a->last.calls));
 		peak_add(a, now.calls - a->last.calls, w.length);
 		a->seen += now.calls - a->last.calls;
+		if (m->counts.api_class[a->api] & GBPF_CLASS_WAITS)
+			p->waits_seen += now.calls - a->last.calls;
 		a->last = now;
 	}
 	for (i = 0; i < Q_COUNT; i++) {
@@ -270,6 +288,6 @@ void harvest_window_end(struct monitor *m, struct mon_image *item, int64_t lengt
 		struct mon_process *p = m->processes[i];
 
 		if (process_of(p, item))
-			process_window(m, p, w);
+			process_window(m, p, w, !item->open);
 	}
 }

@@ -124,7 +124,8 @@ static int item_replan(struct monitor *m, struct mon_image *item)
 
 	if (err)
 		return err == -ENOMEM ? err : 0; /* the next plan tries again */
-	m->counts.image_state[i->slot] = i->parity ? GBPF_IMAGE_PARITY : 0;
+	m->counts.image_state[i->slot] &= ~(uint32_t)(GBPF_IMAGE_WINDOW - 1);
+	m->counts.image_state[i->slot] |= i->parity ? GBPF_IMAGE_PARITY : 0;
 	closer_give(m->closer, old);
 	item_turn(m, item, was);
 	return 0;
@@ -171,7 +172,7 @@ static int item_stay_open(struct monitor *m, struct mon_image *item)
 		return err;
 	harvest_window_read(m, item);
 	window_tell(m, item, mon_now());
-	m->counts.image_state[item->image->slot] &= (uint8_t)~GBPF_IMAGE_SPARSE;
+	m->counts.image_state[item->image->slot] &= ~(uint32_t)GBPF_IMAGE_SPARSE;
 	item->always = true;
 	item->calm = 0;
 	item->settled = true;

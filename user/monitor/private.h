@@ -57,6 +57,7 @@ struct thread_read {
 	uint64_t time[2][2]; /* [windows][waits], ns */
 	uint64_t wait[GBPF_INS][GBPF_WAITS];
 	uint64_t away, asleep; /* ns; away as far as calls were counted */
+	uint64_t cut; /* ns; in a wait that only windows probe and that had not returned */
 	struct gbpf_gap gap[2];
 	uint16_t open_api;
 	int64_t open_since;
@@ -97,6 +98,7 @@ struct mon_process {
 	struct gbpf_proc proc_begin;
 	uint64_t steady[Q_COUNT], sampled[Q_COUNT]; /* of this interval */
 	struct series *series[Q_COUNT];
+	uint64_t waits_seen, waits_cut; /* in windows of this interval: all; by a window's end */
 	struct anchor anchors; /* thread_anchor() of all that launch, while its image was hot */
 	struct gaps gaps;
 	bool fresh;	/* something of it was seen for the first time in this window */

@@ -65,14 +65,28 @@ static bool is_steady(const struct snapshot_process *p)
 	       p->elsewhere_share.high * 1e9 <= SHORT_GAP_NS * l->low;
 }
 
+/* Are there waits that nobody saw? A thread may have slept in them. */
+static bool waits_sampled(const struct snapshot_process *p)
+{
+	for (size_t i = 0; i < p->apis_count; i++) {
+		const struct api *api = catalogue_get(p->apis[i].api);
+
+		if (api && p->apis[i].sampled &&
+		    (api->kind == API_SYNC || (api->kind == API_COPY && api->blocking)))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Of the time outside of calls: how much is absence (AWAY_NS and more at a time)? Sleep is
- * known whatever is probed. Where launches are steady only a lost CPU can be added to it.
+ * known whatever is probed, but where it may have been in a wait. Where launches are steady
+ * only a lost CPU can be added to it.
  */
 static struct range away_of(const struct snapshot_process *p, const struct snapshot_thread *t)
 {
 	double asleep = t->sched_known ? t->asleep_share : 0;
-	struct range r = { asleep, asleep, t->away_share };
+	struct range r = { waits_sampled(p) ? 0 : asleep, asleep, t->away_share };
 
 	if (t->away_known)
 		r.low = r.value = r.high;

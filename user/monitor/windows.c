@@ -39,8 +39,8 @@ void window_close(struct monitor *m, struct mon_image *item)
 {
 	int64_t now;
 
-	m->counts.image_state[item->image->slot] &= (uint8_t)~(GBPF_IMAGE_OPEN |
-							       GBPF_IMAGE_SPARSE);
+	m->counts.image_state[item->image->slot] &= ~(uint32_t)(GBPF_IMAGE_OPEN |
+								GBPF_IMAGE_SPARSE);
 	now = mon_now(); /* not when we decided: what is counted is counted until here */
 	harvest_window_read(m, item);
 	closer_give(m->closer, image_window_take(item->image));
@@ -201,6 +201,7 @@ int window_open(struct monitor *m, struct mon_image *item)
 	harvest_ramp(m, item);
 	harvest_window_begin(m, item);
 	item->opened = item->first_opened = mon_now();
+	m->counts.image_state[item->image->slot] += GBPF_IMAGE_WINDOW;
 	m->counts.image_state[item->image->slot] |=
 		GBPF_IMAGE_OPEN | (m->return_ns > 0 ? GBPF_IMAGE_SPARSE : 0);
 	item->told = 0;

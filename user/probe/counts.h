@@ -22,7 +22,8 @@ struct counts {
 	__u64 *cells_keys, *threads_keys, *procs_keys, *kernels_keys;
 	struct gbpf_monitor_switches *mon;
 	const volatile struct gbpf_monitor_counters *counters;
-	uint8_t *api_class, *image_state, *syscall_wait;
+	uint8_t *api_class, *syscall_wait;
+	uint32_t *image_state; /* enum gbpf_image_state */
 	int live_fd, notices_fd; /* maps, the programs' own */
 	uint64_t bytes;		 /* of kernel memory, all maps together */
 	int switch_link;	 /* of the scheduler's notices, -1: not attached */
