@@ -89,7 +89,7 @@ static __always_inline struct gbpf_open *open_outermost(struct gbpf_thread *t)
 }
 
 /* A call below this stack pointer, or at it, is over, however it ended. */
-static __always_inline void unwind(struct gbpf_thread *t, u32 sp)
+static __noinline void unwind(struct gbpf_thread *t, u32 sp)
 {
 	u32 i, depth = t->depth;
 	struct gbpf_open *o;

@@ -69,7 +69,8 @@ static uint64_t away_until(const struct monitor *m, const struct gbpf_thread *t,
 	uint64_t away = load(&t->away), last = load(&t->last);
 	struct gbpf_open open;
 
-	if (open_call(m, t, &open) || !last || now - (int64_t)last < GBPF_AWAY_NS || load(&t->away) != away)
+	if (open_call(m, t, &open) || !last || now - (int64_t)last < GBPF_AWAY_NS ||
+	    load(&t->away) != away)
 		return away;
 	return away + (uint64_t)now - last;
 }
