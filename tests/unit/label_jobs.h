@@ -5,18 +5,7 @@
 #ifndef GBPF_TESTS_LABEL_JOBS_H
 #define GBPF_TESTS_LABEL_JOBS_H
 
-#include "labelled_jobs.h"
-
-#include "diagnose/diagnose.h"
-
-#define ANY (-1)
-
-struct label {
-	const char *name;
-	void (*run)(struct job *j);
-	int with_gpu, without; /* enum diag_verdict; ANY: not labelled */
-	const char *fires[4], *must_not[6];
-};
+#include "label_check.h"
 
 /* ---- jobs ---- */
 
