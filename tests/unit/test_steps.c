@@ -140,6 +140,24 @@ static void piecewise_graphs(void **state)
 	end(&j, &v);
 }
 
+/* A new graph each time: more tokens than are told apart. */
+static void graphs_made_anew(void **state)
+{
+	struct script j;
+	struct steps v;
+
+	begin(&j);
+	for (uint64_t i = 0; i < 700; i++) {
+		for (uint64_t g = 0; g < 100; g++)
+			graph_at(&j, 0x9000 + (i * 100 + g) * 64);
+		kernel(&j, OPTIMIZER);
+	}
+	find(&j, &v);
+	assert_int_equal(v.count, 700);
+	assert_int_equal(v.length, 100 * 500 * US + 10 * US);
+	end(&j, &v);
+}
+
 /* The same calls, and every other step takes five times as long. */
 static void long_and_short(void **state)
 {
@@ -273,6 +291,7 @@ int main(void)
 		cmocka_unit_test(gradient_accumulation),
 		cmocka_unit_test(graphs_back_to_back),
 		cmocka_unit_test(piecewise_graphs),
+		cmocka_unit_test(graphs_made_anew),
 		cmocka_unit_test(long_and_short),
 		cmocka_unit_test(in_windows),
 		cmocka_unit_test(in_windows_of_one),

@@ -39,7 +39,8 @@ def export(b):
     speed(b, recording, "kineto", "t.json.gz", (">=", 0.5e6), "CPU time, one core")
     steps = 300_000 if b.long else 60_000
     b.program("export", "make", recording, steps, 10)
-    big = once(b, recording, "perfetto", "t.pftrace")
-    b.add("export.memory", big["memory"] / MIB, "MiB", n=events(big), target=("<=", 200),
-          what="beyond the session, at most")
+    for form, name in (("perfetto", "t.pftrace"), ("kineto", "t.json")):
+        big = once(b, recording, form, name)
+        b.add(f"export.memory.{form}", big["memory"] / MIB, "MiB", n=events(big),
+              target=("<=", 200), what="beyond the session, at most")
     recording.unlink()

@@ -10,6 +10,8 @@
 #include "probe/catalogue.h"
 
 #define LEAST_TIMES 3 /* a token must come, to speak of a period */
+/* Tokens that are told apart: all further ones are one more, which no step begins with. */
+#define TOKENS_MOST UINT16_MAX
 
 /* A function, a kernel whatever launched it, or an executable graph. */
 struct token {
@@ -24,8 +26,8 @@ struct sequence {
 	struct map ids;
 	struct token *tokens;
 	size_t tokens_count, tokens_cap;
-	uint32_t *at;	/* token of each position */
-	uint32_t *call; /* and the first call of its run */
+	uint16_t *at;	/* token of each position: jobs have tens of millions */
+	uint32_t *call; /* and the first call of its run; not owned */
 	size_t count;
 };
 
@@ -44,6 +46,20 @@ static bool is_graph(const struct session *s, const struct call *c)
 	return s->apis[c->api].sorts & API_IS_GRAPH_LAUNCH;
 }
 
+static int token_add(struct sequence *q, uint64_t api, uint64_t what, uint32_t *out)
+{
+	*out = (uint32_t)q->tokens_count;
+	if (q->tokens_count > TOKENS_MOST) {
+		*out = TOKENS_MOST;
+		return 0;
+	}
+	if (GROW(q->tokens, q->tokens_cap, q->tokens_count + 1) ||
+	    map_put(&q->ids, api, what, *out))
+		return -ENOMEM;
+	q->tokens[q->tokens_count++] = (struct token){ 0 };
+	return 0;
+}
+
 static int token_of(struct sequence *q, const struct call *c, uint32_t *out)
 {
 	uint64_t api = c->api + 1ull, what = 0;
@@ -56,27 +72,24 @@ static int token_of(struct sequence *q, const struct call *c, uint32_t *out)
 		what = q->s->transfers[c->args].object;
 	}
 	at = map_get(&q->ids, api, what);
-	if (at == MAP_NONE) {
-		at = (uint32_t)q->tokens_count;
-		if (GROW(q->tokens, q->tokens_cap, q->tokens_count + 1) ||
-		    map_put(&q->ids, api, what, at))
-			return -ENOMEM;
-		q->tokens[q->tokens_count++] = (struct token){ 0 };
-	}
+	if (at == MAP_NONE)
+		return token_add(q, api, what, out);
 	*out = at;
 	return 0;
 }
 
-static int sequence_make(struct sequence *q, const struct feeders *f)
+/* In place: the first calls of runs are fewer than the calls. */
+static int sequence_make(struct sequence *q, uint32_t *calls, size_t count)
 {
 	uint32_t before = UINT32_MAX, token;
 
-	q->at = malloc((f->count + 1) * sizeof(*q->at));
-	q->call = malloc((f->count + 1) * sizeof(*q->call));
-	if (!q->at || !q->call)
+	q->call = calls;
+	q->at = malloc((count + 1) * sizeof(*q->at));
+	if (!q->at)
 		return -ENOMEM;
-	for (size_t i = 0; i < f->count; i++) {
-		const struct call *c = &q->s->calls[f->calls[i]];
+	for (size_t i = 0; i < count; i++) {
+		uint32_t call = calls[i];
+		const struct call *c = &q->s->calls[call];
 
 		if (!makes_work(q->s, c))
 			continue;
@@ -84,8 +97,9 @@ static int sequence_make(struct sequence *q, const struct feeders *f)
 			return -ENOMEM;
 		if (token == before && !is_graph(q->s, c))
 			continue;
-		q->at[q->count] = before = token;
-		q->call[q->count++] = f->calls[i];
+		before = token;
+		q->at[q->count] = (uint16_t)token;
+		q->call[q->count++] = call;
 	}
 	return 0;
 }
@@ -95,7 +109,6 @@ static void sequence_free(struct sequence *q)
 	map_free(&q->ids);
 	free(q->tokens);
 	free(q->at);
-	free(q->call);
 }
 
 /* Boyer and Moore's majority vote: what more than half of the distances are, if anything. */
@@ -153,7 +166,7 @@ static double regularity(const struct token *t)
 /* Comes once a period, at the same place, over at least half of the sequence. */
 static bool is_periodic(const struct sequence *q, const struct token *t)
 {
-	return t->times >= LEAST_TIMES && regularity(t) >= STEPS_REGULAR &&
+	return t - q->tokens != TOKENS_MOST && t->times >= LEAST_TIMES && regularity(t) >= STEPS_REGULAR &&
 	       t->last - t->first >= q->count / 2;
 }
 
@@ -282,14 +295,15 @@ static int take_steps(const struct sequence *q, uint32_t anchor, uint32_t period
 	return err ? err : lengths(out);
 }
 
-int steps_of(const struct session *s, const struct feeders *f, struct steps *out)
+/* Overwrites calls. */
+static int steps_in(const struct session *s, uint32_t *calls, size_t count, struct steps *out)
 {
 	struct sequence q = { .s = s };
 	uint32_t period;
 	int err;
 
 	*out = (struct steps){ 0 };
-	err = sequence_make(&q, f);
+	err = sequence_make(&q, calls, count);
 	if (err || !q.count || !q.tokens)
 		goto out;
 	measure(&q);
@@ -303,6 +317,21 @@ out:
 	return err;
 }
 
+int steps_of(const struct session *s, const struct feeders *f, struct steps *out)
+{
+	uint32_t *calls = malloc((f->count + 1) * sizeof(*calls));
+	int err;
+
+	*out = (struct steps){ 0 };
+	if (!calls)
+		return -ENOMEM;
+	if (f->count)
+		memcpy(calls, f->calls, f->count * sizeof(*calls));
+	err = steps_in(s, calls, f->count, out);
+	free(calls);
+	return err;
+}
+
 int steps_find(const struct session *s, uint32_t process, struct steps *out)
 {
 	struct feeders f;
@@ -312,7 +341,7 @@ int steps_find(const struct session *s, uint32_t process, struct steps *out)
 	err = feeders_find(s, process, &f);
 	if (err)
 		return err;
-	err = steps_of(s, &f, out);
+	err = steps_in(s, f.calls, f.count, out);
 	feeders_free(&f);
 	return err;
 }
