@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What diagnose and diff say of recordings of simulated jobs whose nature is known."""
+import html
 import html.parser
 import json
+import re
+import shutil
+import subprocess
+
 import gbpf
 import pytest
 
@@ -96,6 +101,61 @@ def test_page_needs_nothing_else(tmp_path):
     page.feed(text)
     assert not page.stack and page.captions >= 3 and page.charts >= 3
     assert "suspected overhead-bound" in text and "http" not in text and "<script" not in text
+
+
+BROWSERS = ["chromium", "chromium-browser", "google-chrome"]
+# Run in the page: what is wider than the window, and what has no size.
+MEASURE = """
+<pre id="measured"></pre><script>
+const page = document.documentElement;
+const drawn = [...document.querySelectorAll("svg, table, h1, h2")].map(
+    e => [e.tagName.toLowerCase(), e.getBoundingClientRect()]);
+document.getElementById("measured").textContent = JSON.stringify({
+    window: innerWidth, page: page.scrollWidth, tables: document.querySelectorAll("table").length,
+    charts: document.querySelectorAll("svg").length,
+    unseen: drawn.filter(d => !(d[1].width > 0 && d[1].height > 0)).map(d => d[0]),
+    bars: [...document.querySelectorAll("svg rect")].filter(
+        e => e.getBoundingClientRect().width > 1).length,
+    fetched: performance.getEntriesByType("resource").length});
+</script>
+"""
+
+
+def browse(tmp_path, page, *options):
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not browser:
+        pytest.skip("no browser is installed: tools/install-deps long")
+    done = subprocess.run(
+        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+         f"--user-data-dir={tmp_path / 'profile'}", *options, page.as_uri()],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [1280, 600])
+def test_page_in_a_browser(tmp_path, width):
+    path, _ = record(tmp_path, "page", *OVERHEAD)
+    text = diagnose(path, "--format", "html")
+    page = tmp_path / "page.html"
+    page.write_text(text.replace("</body>", MEASURE + "</body>"))
+    assert MEASURE in page.read_text()
+    dom = browse(tmp_path, page, f"--window-size={width},900", "--dump-dom")
+    (measured,) = re.findall(r'<pre id="measured">(.*?)</pre>', dom)
+    told = json.loads(html.unescape(measured))
+    assert told["window"] == width and told["page"] <= width, told
+    assert told["unseen"] == [] and told["tables"] >= 3 and told["charts"] >= 3, told
+    assert told["bars"] >= 4 and told["fetched"] == 0, told
+
+
+@pytest.mark.long
+def test_page_on_paper(tmp_path):
+    path, _ = record(tmp_path, "page", *OVERHEAD)
+    page, pdf = tmp_path / "page.html", tmp_path / "page.pdf"
+    page.write_text(diagnose(path, "--format", "html"))
+    browse(tmp_path, page, f"--print-to-pdf={pdf}")
+    assert pdf.read_bytes().startswith(b"%PDF-") and pdf.stat().st_size > 10_000
 
 
 def diff(*paths):
