@@ -173,16 +173,17 @@ static void histogram(const char *title, const uint64_t bins[BINS], FILE *out)
 		     "<tbody>\n",
 		title);
 	for (size_t i = 0; i < BINS; i++) {
-		char from[32];
+		char from[32], number[32];
 
 		if (!bins[i])
 			continue;
-		fprintf(out, "<tr><td>%s</td><td>%" PRIu64 "</td><td>%.1f %%</td><td class=\"l\">"
+		fprintf(out, "<tr><td>%s</td><td>%s</td><td>%.1f %%</td><td class=\"l\">"
 			     "<svg viewBox=\"0 0 100 6\" aria-hidden=\"true\" "
 			     "preserveAspectRatio=\"none\" style=\"height:.8rem\">"
 			     "<rect width=\"%.1f\" height=\"6\" "
 			     "style=\"fill:var(--cold)\"/></svg></td></tr>\n",
-			text_duration(INT64_C(1) << i, from, sizeof(from)), bins[i],
+			text_duration(INT64_C(1) << i, from, sizeof(from)),
+			text_count(bins[i], number, sizeof(number)),
 			100.0 * (double)bins[i] / (double)all,
 			100.0 * (double)bins[i] / (double)most);
 	}

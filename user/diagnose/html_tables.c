@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "diagnose/html.h"
@@ -24,7 +23,7 @@ static int most_first(const void *pa, const void *pb)
 static void table(const char *title, const char *what, struct entry *entries, size_t count,
 		  FILE *out)
 {
-	char total[32], mean[32];
+	char total[32], number[32], mean[32];
 	int64_t all = 0;
 
 	qsort(entries, count, sizeof(*entries), most_first);
@@ -39,9 +38,10 @@ static void table(const char *title, const char *what, struct entry *entries, si
 	for (size_t i = 0; i < count && i < SHOWN && entries[i].count; i++) {
 		const struct entry *e = &entries[i];
 
-		fprintf(out, "<tr><td>%.1f %%</td><td>%s</td><td>%" PRIu64 "</td><td>%s</td>"
+		fprintf(out, "<tr><td>%.1f %%</td><td>%s</td><td>%s</td><td>%s</td>"
 			     "<td class=\"l\">", all ? 100.0 * (double)e->ns / (double)all : 0,
-			text_duration(e->ns, total, sizeof(total)), e->count,
+			text_duration(e->ns, total, sizeof(total)),
+			text_count(e->count, number, sizeof(number)),
 			text_duration(e->ns / (int64_t)e->count, mean, sizeof(mean)));
 		html_text(e->name, out);
 		fputs("</td></tr>\n", out);

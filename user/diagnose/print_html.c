@@ -85,14 +85,13 @@ static void heading(const struct session *s, const struct diag_process *p, FILE 
 
 static void steps(const struct diag_process *p, FILE *out)
 {
-	char length[32], won[32];
+	char words[96], won[32];
 
 	if (p->steps.count < 2) {
 		fputs(" No steps were found.</p>\n", out);
 		return;
 	}
-	fprintf(out, " %zu steps of %s.", steps_whole(&p->steps),
-		text_duration(p->steps.length, length, sizeof(length)));
+	fprintf(out, " %s.", steps_words(&p->steps, words, sizeof(words)));
 	if (p->won_ns > 0)
 		fprintf(out, " At most %s of each could be won.",
 			text_duration(p->won_ns, won, sizeof(won)));

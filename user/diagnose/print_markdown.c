@@ -47,7 +47,7 @@ static void finding(const struct diag_finding *f, FILE *out)
 
 static void process(const struct session *s, const struct diag_process *p, FILE *out)
 {
-	char name[WORDS_SIZE], verdict[64], ns[32];
+	char name[WORDS_SIZE], verdict[64], ns[32], words[96];
 
 	fputs("## ", out);
 	escaped(process_words(s, p->process, name, sizeof(name)), out);
@@ -58,8 +58,7 @@ static void process(const struct session *s, const struct diag_process *p, FILE 
 		text_duration(p->window_ns, ns, sizeof(ns)), diag_basis_words[p->basis],
 		100 * p->confidence);
 	if (p->steps.count > 1)
-		fprintf(out, " %zu steps of %s.", steps_whole(&p->steps),
-			text_duration(p->steps.length, ns, sizeof(ns)));
+		fprintf(out, " %s.", steps_words(&p->steps, words, sizeof(words)));
 	if (p->steps.count > 1 && p->won_ns > 0)
 		fprintf(out, " At most %s of each could be won.",
 			text_duration(p->won_ns, ns, sizeof(ns)));

@@ -59,11 +59,10 @@ static void finding(const struct printing *p, const struct diag_finding *f)
 
 static void steps(const struct printing *p, const struct diag_process *v)
 {
-	char length[32], won[32];
+	char words[96], won[32];
 
 	if (v->steps.count > 1) {
-		fprintf(p->out, "  %zu steps of %s", steps_whole(&v->steps),
-			text_duration(v->steps.length, length, sizeof(length)));
+		fprintf(p->out, "  %s", steps_words(&v->steps, words, sizeof(words)));
 		if (v->won_ns > 0)
 			fprintf(p->out, "; at most %s of each could be won",
 				text_duration(v->won_ns, won, sizeof(won)));

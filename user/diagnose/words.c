@@ -52,6 +52,16 @@ const char *evidence_words(const struct diag_evidence *e, char *buf, size_t size
 	return buf;
 }
 
+const char *steps_words(const struct steps *v, char *buf, size_t size)
+{
+	size_t whole = steps_whole(v);
+	char number[32], length[32];
+
+	snprintf(buf, size, "%s step%s of %s", text_count(whole, number, sizeof(number)),
+		 whole == 1 ? "" : "s", text_duration(v->length, length, sizeof(length)));
+	return buf;
+}
+
 const char *process_words(const struct session *s, uint32_t process, char *buf, size_t size)
 {
 	const struct session_process *p = &s->processes[process];

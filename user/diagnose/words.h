@@ -10,6 +10,9 @@
 /* "dispatch p50 4.2 us": an evidence for people, its unit by its key. Into buf. */
 const char *evidence_words(const struct diag_evidence *e, char *buf, size_t size);
 
+/* "1,234 steps of 95.710 us": those that were seen whole, and their median. Into buf. */
+const char *steps_words(const struct steps *v, char *buf, size_t size);
+
 /* "python (pid 71)", fit to be shown. */
 const char *process_words(const struct session *s, uint32_t process, char *buf, size_t size);
 
