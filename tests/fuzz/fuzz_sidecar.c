@@ -138,7 +138,7 @@ static void put(struct input *in, struct peer *p)
 	u.r.size = (sizes[u.r.type] + 7) & ~7u;
 	if (u.r.type == WIRE_WORK || u.r.type == WIRE_CALL || u.r.type == WIRE_OVERHEAD_RECORD) {
 		u.work.begin = take_stamp(in);
-		u.work.end = u.work.begin + (int64_t)(take(in, 3) >> 4);
+		u.work.end = (int64_t)((uint64_t)u.work.begin + (take(in, 3) >> 4));
 		take_bytes(in, u.bytes + 24, 12);
 	} else {
 		take_bytes(in, u.bytes + 8, 32);

@@ -118,17 +118,20 @@ def test_a_full_queue(tmp_path):
     works = sorted((w for w in recorded(joined) if w.kind == "kernel"), key=lambda w: w.begin)
     traced = [r for r in joined.rows if r["grid"]]
     assert len(works) == len(traced) >= 3000
-    blocked = 0
+    blocked = near = 0
     for i, (row, work) in enumerate(zip(traced, works)):
         took = work.call.leave - work.call.entry
         before = sum(w.call.entry < work.call.entry for w in works[:i])
         begun = sum(w.begin <= work.call.entry for w in works[:i])
-        assert abs(row["depth"] - (before - begun)) <= 1
+        # A job that loses its CPU between its clock and the probe is seen later, not after all.
+        until = sum(w.begin <= work.call.leave for w in works[:i])
+        assert before - until - 1 <= row["depth"] <= before - begun + 1
+        near += abs(row["depth"] - (before - begun)) <= 1
         if abs(took - 50_000) > 10_000 and abs(before - begun - 1000) > 1:
             full = took > 50_000 and before - begun > 1000
             assert (row["flags"] == "back-pressured") == full, (row, took, before - begun)
             blocked += full
-    assert blocked > 100
+    assert blocked > 100 and near > 0.99 * len(works)
     rows, _, _ = joining.report(joined.path, "kern_exec_sum")
     assert sum(r["back_pressured"] for r in rows) >= blocked
     rows, _, _ = joining.report(joined.path, "kern_sum")
