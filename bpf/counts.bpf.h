@@ -197,9 +197,11 @@ static __noinline bool launch_chosen(struct gbpf_thread *t, u64 state)
 {
 	struct gbpf_gap *g = &t->gap[t->timed & 1];
 	u64 now = t->last, gap = now - t->gap_at;
+	u32 early = (now - mon.opened < GBPF_EARLY_NS) << 1;
 
 	if (!(state & GBPF_IMAGE_SPARSE)) {
-		t->gap_at = t->timed = 0;
+		t->gap_at = 0;
+		t->timed = early;
 		return true;
 	}
 	if (t->gap_at) {
@@ -213,7 +215,8 @@ static __noinline bool launch_chosen(struct gbpf_thread *t, u64 state)
 	}
 	t->gap_at = now;
 	t->timed = (u32)t->calls[1] * 0x9e3779b1u < 0xffffffffu / GBPF_SPARSE;
-	return t->timed;
+	t->timed |= early;
+	return t->timed & 1;
 }
 
 /* One that is always probed, or does not launch: nothing is measured from here. */
@@ -362,7 +365,7 @@ static __always_inline void cell_end(struct gbpf_cell *c, const struct gbpf_open
 	u32 bucket = gbpf_bucket(ns);
 
 	__sync_fetch_and_add(&c->sum_ns, ns * stands_for(o));
-	if (bucket < GBPF_BUCKETS)
+	if (bucket < GBPF_BUCKETS && !(o->hot & 4))
 		__sync_fetch_and_add(&c->bucket[bucket], stands_for(o));
 	if (ns > c->max_ns)
 		c->max_ns = ns; /* two at once may lose the smaller one, or rarely the larger */

@@ -30,6 +30,11 @@
  * and by how much the next launch is later shows what a return costs in this very thread.
  */
 #define GBPF_SPARSE 4
+/*
+ * Launches so soon after a window opened take longer than the job's own: what attaching left
+ * cold is in them. How long they take is left out of the durations' distribution.
+ */
+#define GBPF_EARLY_NS 200000
 #define GBPF_AWAY_NS 1000000 /* outside of calls for longer, a thread is away */
 #define GBPF_GAP_MOST_NS 16384 /* between two launches; what is longer counts as this */
 
@@ -91,7 +96,7 @@ struct gbpf_open {
 	__u64 bytes;
 	__u32 sp, cell, kernel;
 	__u16 api;
-	__u8 class, hot; /* hot: 1, and 2 if it stands for GBPF_SPARSE calls */
+	__u8 class, hot; /* hot: 1, 2 if it stands for GBPF_SPARSE calls, 4 if it is early */
 	__u32 image, window; /* whose, if it is hot */
 };
 
@@ -121,7 +126,7 @@ struct gbpf_thread {
 	__u64 switches;
 	__u64 scratch[6];   /* of copies described by a structure */
 	__u64 gap_at;	    /* when the launch began that a gap is measured from; 0: none is */
-	__u32 timed, pad;   /* that launch, GBPF_SPARSE of which one is, was */
+	__u32 timed, pad;   /* that launch, GBPF_SPARSE of which one is, was; 2: and is early */
 	struct gbpf_gap gap[2]; /* after those that were not timed, and those that were */
 };
 
@@ -149,6 +154,7 @@ struct gbpf_monitor_switches {
 	__u32 period;	  /* of the budget */
 	__u32 pad;
 	__u64 allowance;  /* ns a thread may spend on probes in a period before it trips; 0: any */
+	__u64 opened;	  /* when a window opened last; CLOCK_MONOTONIC */
 	__u32 inside_ns;  /* what our own probe adds to the duration it measures */
 	__u32 cost_entry; /* ns: of a hit without a return probe */
 	__u32 cost_pair;  /* of both ends, */

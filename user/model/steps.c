@@ -166,8 +166,8 @@ static double regularity(const struct token *t)
 /* Comes once a period, at the same place, over at least half of the sequence. */
 static bool is_periodic(const struct sequence *q, const struct token *t)
 {
-	return t - q->tokens != TOKENS_MOST && t->times >= LEAST_TIMES && regularity(t) >= STEPS_REGULAR &&
-	       t->last - t->first >= q->count / 2;
+	return t - q->tokens != TOKENS_MOST && t->times >= LEAST_TIMES &&
+	       regularity(t) >= STEPS_REGULAR && t->last - t->first >= q->count / 2;
 }
 
 /* How many tokens come once in a period of about that many. */

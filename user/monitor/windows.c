@@ -201,6 +201,7 @@ int window_open(struct monitor *m, struct mon_image *item)
 	harvest_ramp(m, item);
 	harvest_window_begin(m, item);
 	item->opened = item->first_opened = mon_now();
+	m->counts.mon->opened = (uint64_t)item->opened;
 	m->counts.image_state[item->image->slot] += GBPF_IMAGE_WINDOW;
 	m->counts.image_state[item->image->slot] |=
 		GBPF_IMAGE_OPEN | (m->return_ns > 0 ? GBPF_IMAGE_SPARSE : 0);
