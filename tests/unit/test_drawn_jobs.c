@@ -36,32 +36,33 @@ static int64_t about(int64_t ns)
 	return part(ns, 80, 120);
 }
 
+static void launches(struct job *j, int count, int64_t gap, int64_t call, int64_t kernel,
+		     int64_t every)
+{
+	for (int i = 0; i < count; i++) {
+		job_between(j, about(gap));
+		job_kernel(j, (unsigned)i % 12, about(call), about(kernel));
+		if (i % every == every - 1)
+			job_sync(j);
+	}
+}
+
 /* The GPU works for a fifth to a half of the time that the CPU takes. */
 static void prepares(struct job *j)
 {
 	int64_t gap = between(8, 60) * USEC, call = between(4, 9) * USEC;
-	int64_t kernel = part(gap + call, 15, 45), every = between(20, 400);
+	int64_t kernel = part(gap + call, 15, 45);
 
-	for (int i = 0; i < 6000; i++) {
-		job_between(j, about(gap));
-		job_kernel(j, (unsigned)i % 12, about(call), about(kernel));
-		if (i % every == 0)
-			job_sync(j);
-	}
+	launches(j, 6000, gap, call, kernel, between(20, 400));
 }
 
 /* Waits for a GPU that takes at least three times as long. */
 static void gpu_waits(struct job *j)
 {
 	int64_t gap = between(2, 15) * USEC, call = between(4, 9) * USEC;
-	int64_t kernel = part(gap + call, 300, 900), every = between(30, 400);
+	int64_t kernel = part(gap + call, 300, 900);
 
-	for (int i = 0; i < 2000; i++) {
-		job_between(j, about(gap));
-		job_kernel(j, (unsigned)i % 12, about(call), about(kernel));
-		if (i % every == every - 1)
-			job_sync(j);
-	}
+	launches(j, 2000, gap, call, kernel, between(30, 400));
 }
 
 static void never_waits(struct job *j)
@@ -91,11 +92,7 @@ static void waits_for_each(struct job *j)
 {
 	int64_t kernel = between(60, 400) * USEC, gap = part(kernel, 35, 65);
 
-	for (int i = 0; i < 2000; i++) {
-		job_between(j, about(gap));
-		job_kernel(j, (unsigned)i % 12, 5 * USEC, about(kernel));
-		job_sync(j);
-	}
+	launches(j, 2000, gap, 5 * USEC, kernel, 1);
 }
 
 static void copies_in(struct job *j)
