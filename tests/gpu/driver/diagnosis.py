@@ -1,27 +1,57 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The reference experiments: what gbpf says of jobs whose trouble is known."""
+"""Jobs whose trouble is known: what gbpf says limits them, against what does."""
+import collections
 import json
+import os
 import time
 
 import gputime
-from jobs import Trouble
+import stats
+from jobs import Trouble, tail
 
 SECONDS = 1.5
+SHARE = 0.03        # busy shares may be this far from the truth
+STEP = 0.01         # and lengths of steps
+AHEAD = 4           # jobs that start while others are looked at
 
-# What limits each job, by construction: verdicts that are right with GPU time.
+# verdicts that are right with GPU time; rules that must fire, and that must not; period: how many
+# of the job's own steps make one that repeats, 0 where that is not asked. Written before the jobs
+# were first run.
+Label = collections.namedtuple("Label", "verdicts fires silent period",
+                               defaults=((), (), 0))
+OVERHEAD, GPU = ("overhead_bound",), ("gpu_bound",)
 JOBS = {
-    "mm64": ("overhead_bound",),
-    "mm4096": ("gpu_bound",),
-    "train": ("overhead_bound",),
-    "graph": ("gpu_bound", "sync_bound", "overhead_bound", "mixed"),
-    "queue": ("gpu_bound",),
-    "separate": ("overhead_bound",),
-    "fused": ("overhead_bound",),
-    "pageable": ("copy_bound",),
-    "streams": ("overhead_bound", "gpu_bound", "mixed"),
-    "items": ("overhead_bound", "sync_bound", "mixed"),
-    "loader": ("starved",),
+    "mm64": Label(OVERHEAD, (), ("starved", "long_sync")),
+    "mm4096": Label(GPU, ("long_sync", "heavy_kernel"), ("starved", "graph_candidate")),
+    "train": Label(OVERHEAD, ("graph_candidate",), ("starved",), 1),
+    "graph": Label(("gpu_bound", "sync_bound", "overhead_bound", "mixed"), (),
+                   ("short_kernels", "graph_candidate")),
+    "queue": Label(GPU, (), ("starved", "overhead_bound", "graph_candidate")),
+    "separate": Label(OVERHEAD),
+    "fused": Label(OVERHEAD),
+    "pageable": Label(("copy_bound",), ("pageable_copy",), ("graph_candidate",)),
+    "streams": Label(("overhead_bound", "gpu_bound", "mixed")),
+    "items": Label(("overhead_bound", "sync_bound", "mixed"), (), ("starved",)),
+    "loader": Label(("starved",), ("starved",), ("graph_candidate",)),
+    "compiled": Label(OVERHEAD, (), ("starved",), 1),
+    "big-graph": Label(GPU, (), ("short_kernels", "graph_candidate", "starved")),
+    "pinned": Label(("copy_bound",), (), ("pageable_copy", "starved")),
+    "prefetch": Label(GPU, (), ("starved", "pageable_copy")),
+    "decode": Label(GPU, (), ("overhead_bound", "starved")),
+    "conv": Label(GPU, (), ("starved", "graph_candidate"), 1),
+    "empty-cache": Label(("overhead_bound", "sync_bound", "mixed"),
+                         ("allocation_in_steady_state",)),
+    "polls": Label(GPU, ("polling",), ("starved",)),
+    "locked": Label(("starved",), ("starved",), ("graph_candidate",)),
+    "accumulates": Label(OVERHEAD, ("graph_candidate",), ("starved",), 1),
+    "alternates": Label(OVERHEAD, ("graph_candidate",), ("starved",), 2),
+    "big-train": Label(GPU, (), ("starved", "overhead_bound"), 1),
+    "half-idle": Label(("starved",), ("starved",), ("overhead_bound",)),
+    "sync-each": Label(GPU, ("long_sync",), ("starved",)),
+    "spins": Label(("starved",), ("starved",), ("graph_candidate",)),
+    "neighbour": Label(GPU, ("shared_gpu",), ("starved",)),
 }
+TWICE = {"neighbour"}   # two of them at once
 DIFFS = (("separate", "fused"), ("train", "compiled"))
 
 
@@ -32,55 +62,106 @@ def diagnosed(check, recording):
     return json.loads(text)
 
 
-def one(check, mode, arguments):
-    """A stretch of a job that steps all the while, with and without GPU time."""
-    job = check.torch(mode, mode).ready()
-    job.free()
+def record(check, jobs):
+    """A stretch of jobs that step all the while."""
+    for job in jobs:
+        job.free()
     time.sleep(check.setting.seconds(1))
-    recording = gputime.attach(check, job) if arguments else \
-        check.record("-p", str(job.pid), "-d", "0")
+    recording = gputime.attach(check, *jobs)
     time.sleep(check.setting.seconds(SECONDS))
     recording.stop()
-    job.end_free()
-    job.close()
+    for job in jobs:
+        job.end_free()
     return recording
 
 
+def truth_of(job, gpu, busy_ns):
+    """(mean step, steps, share of the time in which the GPU worked) within the window."""
+    window = next(w for w in gpu["windows"] if w["pid"] == job.pid)
+    lengths = stats.within(stats.steps_read(job.steps_path()), window["begin_ns"],
+                           window["end_ns"])
+    mean = sum(lengths) / len(lengths)
+    return mean, len(lengths), busy_ns / mean
+
+
+def verify(check, mode, label, job, process, gpu):
+    """One process's verdict, rules, shares and steps."""
+    rules = [f["rule"] for f in process["findings"]]
+    check.note(mode, {k: process[k] for k in ("verdict", "confidence", "basis", "shares", "step_ns",
+                                              "steps")} | {"rules": rules})
+    check.expect(f"{mode}: works matched with their calls ≥ 99.99 %",
+                 gpu["works"] and gpu["matched"] >= gputime.MATCHED * gpu["works"],
+                 {k: gpu[k] for k in ("works", "matched", "launches", "launches_without", "bad",
+                                      "dropped")})
+    if check.setting.simulated:
+        return
+    check.expect(f"{mode}: the verdict is {' or '.join(label.verdicts)}",
+                 process["verdict"] in label.verdicts and process["basis"] == "cpu+gpu",
+                 (process["verdict"], process["basis"], process["shares"]))
+    missing, wrong = set(label.fires) - set(rules), set(label.silent) & set(rules)
+    check.expect(f"{mode}: rules that must fire do, and that must not do not",
+                 not missing and not wrong, f"missing {sorted(missing)}, wrong {sorted(wrong)}")
+    profile = job.ask("profile 20", 60)
+    mean, steps, busy = truth_of(job, gpu, profile["busy_ns"] / profile["steps"])
+    told = sum(process["shares"][c] for c in ("gpu", "copy", "comm"))
+    check.measure(f"{mode}: the GPU worked, told / true", round(told, 4), "of the time",
+                  true=round(busy, 4), step_us=round(mean / 1000, 1), steps=steps)
+    if mode not in TWICE:
+        check.expect(f"{mode}: busy share within 3 points", abs(told - busy) <= SHARE,
+                     f"told {told:.4f}, true {busy:.4f}")
+    if label.period:
+        expected = steps / label.period
+        check.expect(f"{mode}: number and length of the steps",
+                     abs(process["steps"] - expected) <= 1 + 0.01 * expected and
+                     abs(process["step_ns"] / (mean * label.period) - 1) <= STEP,
+                     f"told {process['steps']} of {process['step_ns']}, true {expected} of "
+                     f"{mean * label.period:.0f}")
+    print(f"--- {mode}: torch.profiler's table of 20 steps\n"
+          f"{tail(os.path.join(job.directory, 'table.txt'), 6000)}", flush=True)
+
+
+def one(check, mode, jobs):
+    for job in jobs:
+        job.ready()
+    recording = record(check, jobs)
+    told = diagnosed(check, recording)
+    _, text = check.run(check.setting.gbpf, "diagnose", recording.path)
+    print(f"--- {mode}\n{text[:3500]}", flush=True)
+    process = next(p for p in told["processes"] if p["pid"] == jobs[0].pid)
+    verify(check, mode, JOBS[mode], jobs[0], process,
+           recording.report("summary")["quality"]["gpu"])
+    for job in jobs:
+        job.close()
+    return recording
+
+
+def start(check, mode):
+    return [check.torch(mode, f"{mode}-{n}") for n in range(2 if mode in TWICE else 1)]
+
+
 def run(check):
-    kept = {}
-    for mode, right in JOBS.items():
-        recording = one(check, mode, True)
-        told = diagnosed(check, recording)
-        process = told["processes"][0]
-        _, text = check.run(check.setting.gbpf, "diagnose", recording.path)
-        print(f"--- {mode}\n{text[:3500]}", flush=True)
-        rules = [f["rule"] for f in process["findings"]]
-        check.note(mode, {k: process[k] for k in ("verdict", "confidence", "basis", "shares",
-                                                  "step_ns", "steps")} | {"rules": rules})
-        if not check.setting.simulated:
-            check.expect(f"{mode}: the verdict is {' or '.join(right)}",
-                         process["verdict"] in right and process["basis"] == "cpu+gpu",
-                         (process["verdict"], process["basis"], process["shares"]))
-        gpu = recording.report("summary")["quality"]["gpu"]
-        check.expect(f"{mode}: works matched with their calls ≥ 99.99 %",
-                     gpu["works"] and gpu["matched"] >= gputime.MATCHED * gpu["works"],
-                     {k: gpu[k] for k in ("works", "matched", "launches", "launches_without",
-                                          "bad", "dropped")})
-        kept[mode] = recording.path
-    compare(check, kept)
-
-
-def compare(check, kept):
-    """What changed from one job to another that does the same."""
+    kept, waiting, modes = {}, {}, list(JOBS)
+    for i, mode in enumerate(modes):
+        for ahead in modes[i:i + 1 + AHEAD]:
+            if ahead not in waiting:
+                waiting[ahead] = start(check, ahead)
+        try:
+            kept[mode] = one(check, mode, waiting[mode]).path
+        except Trouble as trouble:
+            check.expect(f"{mode}: runs", False, trouble)
     for before, after in DIFFS:
-        if after not in kept:
-            kept[after] = one(check, after, True).path
-        status, text = check.run(check.setting.gbpf, "diff", kept[before], kept[after])
-        print(f"--- diff {before} {after} ({status})\n{text[:3500]}", flush=True)
-        check.expect(f"diff {before} {after} tells", status in (0, 1) and text, text[-500:])
+        compare(check, kept, before, after)
+
+
+def compare(check, kept, before, after):
+    """What changed from one job to another that does the same."""
+    if before not in kept or after not in kept:
+        return
+    status, text = check.run(check.setting.gbpf, "diff", kept[before], kept[after])
+    print(f"--- diff {before} {after} ({status})\n{text[:3500]}", flush=True)
+    check.expect(f"diff {before} {after} tells", status in (0, 1) and text, text[-500:])
 
 
 def entries(entry):
-    return [entry("diagnosis", lambda check: None, run, 300, False,
-                  "reference experiments: verdicts of jobs whose trouble is known")]
-
+    return [entry("diagnosis", lambda check: None, run, 400, False,
+                  "verdicts, shares and rules of jobs whose trouble is known")]

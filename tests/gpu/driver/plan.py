@@ -8,7 +8,9 @@ import re
 import shutil
 
 import checks
+import cupti
 import diagnosis
+import experiments
 import gputime_others
 import measure
 import monitor
@@ -149,6 +151,8 @@ PLAN = [
                "one perf event a site", limit=200),
     *gputime_others.entries(Entry),
     *diagnosis.entries(Entry),
+    *cupti.entries(Entry),
+    *experiments.entries(Entry),
     Entry("cost", one_cuda, run_cost, 60, True, "calibrated cost a call"),
     Entry("kill", one_cuda, measure.run_kill, 90, True, "SIGKILL of gbpf"),
     Entry("empty", one_cuda, measure.run_empty, 180, True, "cost on empty launches"),

@@ -2,7 +2,7 @@
 """What a job of these tests does when: orders come through a FIFO, answers go to a file.
 
 DIR/cmd    FIFO, one order a line: steps K, free, rest, checksum, profile K, profile_once K,
-           fork, quit
+           fork, cupti open LIB LIBCUPTI | on KINDS | off (cupti_alone.h), quit
 DIR/out    one JSON object a line, an answer to each order but rest and quit
 DIR/steps  while free: pairs of int64, CLOCK_MONOTONIC ns at the step's end and its length
 
@@ -114,6 +114,34 @@ def forked():
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+class CuptiAlone:
+    """jobs/cupti_alone.c in this process; every call checked."""
+
+    def __init__(self, library, libcupti):
+        self.lib = ctypes.CDLL(library)
+        self.check(self.lib.cupti_alone_open(libcupti.encode()))
+
+    @staticmethod
+    def check(result):
+        if result:
+            raise OSError(f"CUPTI says {result}")
+
+    def on(self, kinds):
+        mask = sum(1 << int(k) for k in kinds.rstrip("+").split(","))
+        self.check(self.lib.cupti_alone_on(ctypes.c_uint64(mask), kinds.endswith("+")))
+
+    def off(self):
+        self.check(self.lib.cupti_alone_off())
+
+
+def ask_cupti(job, words):
+    if words[0] == "open":
+        job.cupti = CuptiAlone(*words[1:])
+    else:
+        getattr(job.cupti, words[0])(*words[1:])
+    return {"say": "cupti", "now_ns": time.monotonic_ns()}
+
+
 def answer(job, gate, words):
     if words[0] == "steps":
         run = getattr(job, "run_steps", lambda count: run_steps(job, count))
@@ -126,6 +154,8 @@ def answer(job, gate, words):
         return {"say": "profile_once", "steps": int(words[1]), **job.profile_once(int(words[1]))}
     if words[0] == "fork":
         return {"say": "fork", "status": forked()}
+    if words[0] == "cupti":
+        return ask_cupti(job, words[1:])
     raise ValueError(f"unknown order {words}")
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """PyTorch at work: torch_job.py --mode MODE --dir DIR (see gate.py)."""
 import argparse
-import ctypes
-import hashlib
 import os
 import sys
 import time
@@ -10,105 +8,8 @@ import time
 import torch
 
 import gate
-import profile_counts
-
-WARM_UP = 30
-
-
-def checksum_of(tensors):
-    """Of the very bits; does without numpy."""
-    digest = hashlib.sha256()
-    for t in tensors:
-        t = t.detach().cpu().contiguous()
-        digest.update(ctypes.string_at(t.data_ptr(), t.numel() * t.element_size()))
-    return digest.hexdigest()
-
-
-class TorchJob:
-    """One step is queue() and a wait for all of it; kinds add prepare, queue and output."""
-
-    directory = "."  # where the profiler's file is left
-
-    def __init__(self):
-        torch.manual_seed(7)
-        torch.set_num_threads(1)
-        self.prepare()
-        idle = gate.Clock()
-        for _ in range(WARM_UP):
-            self.step(idle)
-
-    def step(self, clock):
-        self.queue()
-        clock.wait(torch.cuda.synchronize)
-
-    def about(self):
-        return {"torch": torch.__version__, "device": torch.cuda.get_device_name(0)}
-
-    def expected(self, steps):
-        """Known by construction, beside what the profiler counts."""
-        return []
-
-    def checksum(self):
-        return checksum_of(self.output())
-
-    def profile(self, steps):
-        self.profiled(1)  # the first session in a process may miss records
-        return self.profiled(steps)
-
-    def profile_once(self, steps):
-        return self.profiled(steps)
-
-    def profiled(self, steps):
-        idle = gate.Clock()
-        kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-        with torch.profiler.profile(activities=kinds) as p:
-            for _ in range(steps):
-                self.step(idle)
-        path = os.path.join(self.directory, "profile.json")
-        if os.path.exists(path):
-            os.unlink(path)
-        p.export_chrome_trace(path)
-        return profile_counts.read(path)
-
-
-class Matmul(TorchJob):
-    def __init__(self, size):
-        self.size = size
-        super().__init__()
-
-    def prepare(self):
-        self.a = torch.randn(self.size, self.size, device="cuda")
-        self.b = torch.randn(self.size, self.size, device="cuda")
-        self.bias = torch.randn(self.size, device="cuda")
-        self.c = None
-
-    def queue(self):
-        self.c = (self.a @ self.b) + self.bias
-
-    def output(self):
-        return [self.c]
-
-
-class Train(TorchJob):
-    """Eight layers of 256, batch 64: the CPU is what limits it."""
-
-    def prepare(self):
-        layers = []
-        for _ in range(8):
-            layers += [torch.nn.Linear(256, 256), torch.nn.ReLU()]
-        self.model = torch.nn.Sequential(*layers).cuda()
-        self.x = torch.randn(64, 256, device="cuda")
-        self.y = torch.randn(64, 256, device="cuda")
-        self.loss = torch.nn.MSELoss()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
-
-    def queue(self):
-        self.optimizer.zero_grad(set_to_none=True)
-        self.loss(self.model(self.x), self.y).backward()
-        self.optimizer.step()
-
-    def output(self):
-        return list(self.model.parameters())
+import torch_scenarios
+from torch_base import Matmul, TorchJob, Train
 
 
 class Graph(TorchJob):
@@ -282,7 +183,7 @@ MODES = {
     "mm64": lambda: Matmul(64), "mm4096": lambda: Matmul(4096), "train": Train,
     "graph": Graph, "triton": Triton, "queue": Queue, "separate": Separate, "fused": Fused,
     "pageable": Pageable, "streams": Streams, "items": Items, "loader": Loader,
-    "compiled": Compiled, "ranked": Ranked,
+    "compiled": Compiled, "ranked": Ranked, **torch_scenarios.MODES,
 }
 
 

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What CUPTI costs by itself, and leaves behind, beside what gbpf makes of it."""
+import json
+import os
+import random
+import shutil
+import statistics
+import time
+
+import gputime
+import stats
+from check import JOBS, Skip
+
+WORKS = "10,1,2"    # kernels, copies, sets; "+": calls in moments, as the sidecar records them
+VARIANTS = {        # what is left on empty launches
+    "nothing": ["rest", "rest", "rest"],
+    "opened": ["rest", "open", "rest"],
+    "subscribed": ["rest", "open", "subscribe"],
+    "works": ["rest", "open", f"on={WORKS}", "off"],
+    "serial kernels": ["rest", "open", "on=3", "off"],
+    "kernels": ["rest", "open", "on=10", "off"],
+    "copies and sets": ["rest", "open", "on=1,2", "off"],
+    "calls": ["rest", "open", "on=4,5", "off"],
+    "works and moments": ["rest", "open", f"on={WORKS}+", "off", "subscribe"],
+    "finalized": ["rest", "open", f"on={WORKS}", "off", "finalize"],
+}
+ROUNDS = 2
+
+
+def libcupti(check):
+    """The one that PyTorch loads, or the toolkit's."""
+    if check.setting.simulated:
+        return os.path.join(check.setting.simulated, "libcupti.so.13")
+    status, text = check.run(
+        "sh", "-c", "find / -xdev -name 'libcupti.so.1[23]*' -not -type d 2>/dev/null | sort")
+    found = text.split() if status is not None else []
+    if not found:
+        raise Skip("no libcupti")
+    return ([f for f in found if "/nvidia/" in f] or found)[0]
+
+
+def built(check, name, *flags):
+    path = os.path.join(check.setting.scratch, name)
+    source = [os.path.join(JOBS, f) for f in ("cupti_alone.c",)]
+    if not os.path.exists(path):
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        if not compiler:
+            raise Skip("no C compiler")
+        if name == "cupti_cost":
+            source.append(os.path.join(JOBS, "cupti_cost.c"))
+        status, text = check.run(compiler, "-std=gnu11", "-O2", "-Wall", "-pthread", *flags, "-o",
+                                 path, *source, "-ldl")
+        check.expect(f"{name} builds", status == 0, text[-1500:] if status else "")
+    return path
+
+
+def run_alone(check):
+    """An empty launch before, during and after CUPTI, without gbpf, a process each."""
+    if check.setting.simulated:
+        raise Skip("loads PTX")
+    program, library = built(check, "cupti_cost"), libcupti(check)
+    check.note("libcupti", library)
+    found = {name: [] for name in VARIANTS}
+    for _ in range(ROUNDS):
+        for name in random.sample(list(VARIANTS), len(VARIANTS)):
+            status, text = check.run(program, library, *VARIANTS[name])
+            if not check.expect(f"{name} runs", status == 0, text[-800:] if status else ""):
+                return
+            found[name].append([json.loads(line) for line in text.splitlines()])
+    for name, runs in found.items():
+        for i, phase in enumerate(VARIANTS[name][1:], 1):
+            ratios = [r[i]["ns"] / r[0]["ns"] for r in runs]
+            check.measure(f"an empty launch, {name}: {phase}",
+                          round(statistics.median(ratios), 4), "× before", each=[
+                              round(r, 3) for r in ratios],
+                          status=sorted({r[i]["status"] for r in runs}),
+                          ns=round(statistics.median(r[0]["ns"] for r in runs)))
+
+
+def stretch(check, seconds):
+    begin = time.monotonic_ns()
+    time.sleep(check.setting.seconds(seconds))
+    return begin, time.monotonic_ns()
+
+
+def with_cupti(check, job, seconds):
+    """One stretch of a job that steps freely, while CUPTI records without gbpf."""
+    job.end_free()
+    job.ask(f"cupti on {WORKS}+")
+    job.free()
+    time.sleep(check.setting.seconds(0.5))
+    found = stretch(check, seconds)
+    job.end_free()
+    job.ask("cupti off")
+    job.free()
+    return found
+
+
+def with_gbpf(check, job, seconds, arguments):
+    recording = gputime.attach(check, job) if arguments else \
+        check.record("-p", str(job.pid), "-d", "0", "--quiet", settle=1.0)
+    found = stretch(check, seconds)
+    recording.stop()
+    os.unlink(recording.path)
+    return found
+
+
+def run_beside(check):
+    """Two equal jobs take turns: one with CUPTI alone, one with gbpf, with and without it."""
+    ours, theirs = (j.ready() for j in check.jobs)
+    theirs.ask(f"cupti open {built(check, 'cupti_alone.so', '-shared', '-fPIC')} "
+               f"{libcupti(check)}")
+    rng, seconds = random.Random(time.time_ns()), 1.5
+    rows = []
+    arms = {
+        "cupti": lambda job: with_cupti(check, job, seconds),
+        "probes": lambda job: with_gbpf(check, job, seconds, False),
+        "gpu-time": lambda job: with_gbpf(check, job, seconds, True),
+        "rest": lambda job: stretch(check, seconds),
+        "rest ": lambda job: stretch(check, seconds),
+    }
+    for job, first in ((ours, "gpu-time"), (theirs, "cupti")):  # what stays is there from now on
+        job.free()
+        arms[first](job)
+        job.end_free()
+    until = time.monotonic() + check.setting.budget(130)
+    while len(rows) < 2 or time.monotonic() < until:
+        row = {}
+        for job, names in ((ours, ["rest", "probes", "gpu-time"]), (theirs, ["rest ", "cupti"])):
+            job.free()
+            time.sleep(check.setting.seconds(0.5))
+            for name in rng.sample(names, len(names)):
+                row[name] = arms[name](job)
+                time.sleep(0.2)
+            job.end_free()
+        rows.append(row)
+    report_beside(check, ours, theirs, rows)
+
+
+def report_beside(check, ours, theirs, rows):
+    steps = {"ours": stats.steps_read(ours.steps_path()),
+             "theirs": stats.steps_read(theirs.steps_path())}
+
+    def medians(name):
+        whose = steps["theirs" if name in ("cupti", "rest ") else "ours"]
+        return [statistics.median(stats.within(whose, *row[name])) for row in rows]
+
+    found = {name: medians(name) for name in ("rest", "probes", "gpu-time", "rest ", "cupti")}
+    for label, on, off in (
+            ("CUPTI alone / nothing", "cupti", "rest "),
+            ("probes / nothing", "probes", "rest"),
+            ("probes and GPU time / nothing", "gpu-time", "rest"),
+            ("probes and GPU time / probes", "gpu-time", "probes")):
+        result = stats.ratio_of_pairs(list(zip(found[on], found[off])))
+        check.measure(f"training step, {label}", round(result["ratio"], 4), "×",
+                      low=round(result["low"], 4), high=round(result["high"], 4), n=result["n"])
+    added = [(g - p) / (c - r) for g, p, c, r in zip(
+        found["gpu-time"], found["probes"], found["cupti"], found["rest "]) if c > r]
+    if added:
+        check.measure("added by the sidecar / added by CUPTI alone",
+                      round(statistics.median(added), 3), "×", n=len(added))
+    check.expect("both jobs run on", ours.alive() and theirs.alive())
+
+
+def entries(entry):
+    def two(check):
+        check.jobs = [check.torch("train", name) for name in ("ours", "theirs")]
+
+    return [
+        entry("cupti-alone", lambda check: None, run_alone, 90, True,
+              "empty launches with CUPTI and without gbpf"),
+        entry("gpu-beside", two, run_beside, 240, True,
+              "a training step with --gpu-time, and with CUPTI alone"),
+    ]

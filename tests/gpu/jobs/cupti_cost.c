@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What CUPTI does to an empty launch, without gbpf.
+ *
+ *   cupti_cost LIBCUPTI PHASE…
+ *
+ * Each phase changes something and is then measured; one line of JSON each:
+ *   rest        nothing
+ *   open        libcupti is opened, buffers are registered
+ *   subscribe   the subscriber's slot is taken and given back
+ *   on=KINDS    kinds of records by numbers, "10,1,2"; with "+" at the end, calls in moments
+ *   off         they are switched off
+ *   finalize    cuptiFinalize(), while nothing runs
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cupti_alone.h"
+
+#define LAUNCHES 500 /* of the 1 021 that may be outstanding */
+#define PHASE_NS 400000000LL
+#define SETTLE_NS 50000000LL
+#define CHUNKS_MAX 4096
+
+static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			  ".visible .entry gbpf_empty() { ret; }\n";
+
+typedef void *handle;
+
+static struct {
+	int (*init)(unsigned);
+	int (*retain)(handle *context, int device);
+	int (*set_current)(handle);
+	int (*load)(handle *module, const void *image);
+	int (*function)(handle *function, handle module, const char *name);
+	int (*stream)(handle *stream, unsigned flags);
+	int (*wait)(handle stream);
+	int (*launch)(handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+		      unsigned bz, unsigned smem, handle stream, void **params, void **extra);
+} cu;
+
+static void check(int status, const char *what)
+{
+	if (!status)
+		return;
+	fprintf(stderr, "%s: %d\n", what, status);
+	exit(1);
+}
+#define CHECK(call) check((call), #call)
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static void find(void *lib, const char *name, void *at)
+{
+	*(void **)at = dlsym(lib, name);
+	if (!*(void **)at) {
+		fprintf(stderr, "no %s\n", name);
+		exit(1);
+	}
+}
+
+static void load(void)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
+
+	if (!lib) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(1);
+	}
+	find(lib, "cuInit", &cu.init);
+	find(lib, "cuDevicePrimaryCtxRetain", &cu.retain);
+	find(lib, "cuCtxSetCurrent", &cu.set_current);
+	find(lib, "cuModuleLoadData", &cu.load);
+	find(lib, "cuModuleGetFunction", &cu.function);
+	find(lib, "cuStreamCreate", &cu.stream);
+	find(lib, "cuStreamSynchronize", &cu.wait);
+	find(lib, "cuLaunchKernel", &cu.launch);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Median over chunks of launches, in ns a launch. */
+static double measure(handle f, handle stream, int *count)
+{
+	static double chunk[CHUNKS_MAX];
+	int64_t from = now() + SETTLE_NS, end = from + PHASE_NS, begin;
+
+	*count = 0;
+	do {
+		begin = now();
+		for (int i = 0; i < LAUNCHES; i++)
+			CHECK(cu.launch(f, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
+		if (begin >= from)
+			chunk[(*count)++] = (double)(now() - begin) / LAUNCHES;
+		CHECK(cu.wait(stream));
+	} while (*count < CHUNKS_MAX && (!*count || now() < end));
+	qsort(chunk, (size_t)*count, sizeof(*chunk), compare);
+	return chunk[*count / 2];
+}
+
+static uint64_t kinds_of(const char *text)
+{
+	uint64_t kinds = 0;
+
+	for (; *text && *text != '+'; text += strcspn(text, ","), text += *text == ',')
+		kinds |= 1ull << (strtoul(text, NULL, 10) & 63);
+	return kinds;
+}
+
+static int change(const char *phase, const char *libcupti)
+{
+	if (!strcmp(phase, "open"))
+		return cupti_alone_open(libcupti);
+	if (!strcmp(phase, "subscribe"))
+		return cupti_alone_subscribe();
+	if (!strncmp(phase, "on=", 3))
+		return cupti_alone_on(kinds_of(phase + 3), strchr(phase, '+'));
+	if (!strcmp(phase, "off"))
+		return cupti_alone_off();
+	if (!strcmp(phase, "finalize"))
+		return cupti_alone_finalize();
+	return strcmp(phase, "rest") ? -1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	handle context, module, f, stream;
+	int count, status;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: cupti_cost LIBCUPTI PHASE...\n");
+		return 2;
+	}
+	load();
+	CHECK(cu.init(0));
+	CHECK(cu.retain(&context, 0));
+	CHECK(cu.set_current(context));
+	CHECK(cu.load(&module, ptx));
+	CHECK(cu.function(&f, module, "gbpf_empty"));
+	CHECK(cu.stream(&stream, 1));
+	(void)measure(f, stream, &count);
+	for (int i = 2; i < argc; i++) {
+		status = change(argv[i], argv[1]);
+		printf("{\"phase\": \"%s\", \"status\": %d, ", argv[i], status);
+		printf("\"ns\": %.1f, \"n\": %d}\n", measure(f, stream, &count), count);
+		fflush(stdout);
+	}
+	return 0;
+}
