@@ -79,6 +79,7 @@ struct gpu_random_options {
 	int64_t every, moment; /* calls are recorded for so long, every so often; 0: always */
 	bool own_streams;      /* each thread has its own */
 	bool alike;	       /* one kernel is launched, nothing else */
+	bool still; /* who is in a call when a moment ends launches with its id until the next one */
 	unsigned lost;	       /* works of 1000 */
 	unsigned cut;	       /* of 1000: where the window ends, amid work; 0: after it */
 };
@@ -96,6 +97,7 @@ struct gpu_random {
 	uint64_t state;
 	int64_t free_at[256]; /* streams of the process */
 	uint32_t correlation;
+	uint32_t ids[64]; /* threads': that of all their works, 0: each has its own */
 	struct record_work *works; /* to be shuffled */
 	struct gpu_truth *truth;   /* the caller frees it */
 	size_t count, works_cap, truth_cap;
@@ -143,7 +145,8 @@ static inline void gpu_random_work(struct gpu_random *g, int64_t entry, uint32_t
 	w.context = w.device + 1;
 	w.stream = 7 + stream;
 	w.peer = UINT32_MAX;
-	w.correlation = g->correlation;
+	w.correlation = g->o->still && g->ids[g->f->tid - g->f->pid] ?
+				g->ids[g->f->tid - g->f->pid] : g->correlation;
 	g->free_at[stream] = begin + (int64_t)w.duration;
 	assert_int_equal(GROW(g->works, g->works_cap, g->count + 1), 0);
 	assert_int_equal(GROW(g->truth, g->truth_cap, g->count + 1), 0);
@@ -157,14 +160,24 @@ static inline void gpu_random_graph(struct gpu_random *g, int64_t at, uint32_t s
 	unsigned nodes = 1 + (unsigned)gpu_rand(g, 12);
 
 	for (unsigned i = 0; i < nodes; i++) {
-		uint32_t on = gpu_rand(g, 4) ? stream
+		uint32_t on = g->o->still || gpu_rand(g, 4) ? stream
 					     : (stream + g->o->devices) % g->o->streams;
 
 		gpu_random_work(g, at, on % g->o->devices == stream % g->o->devices ? on : stream,
 				(struct record_work){ .kind = RECORD_WORK_KERNEL,
-						      .shape = i % GPU_SHAPES, .graph = 5,
+						      .shape = i % GPU_SHAPES,
+						      .graph = g->o->still ? 5 + stream : 5,
 						      .graph_node = 100 + i });
 	}
+}
+
+/* Of a call at the end of a moment CUPTI has no record, and its id stays. */
+static inline void gpu_random_still(struct gpu_random *g, int64_t at, int64_t end, bool seen)
+{
+	uint32_t *id = &g->ids[g->f->tid - g->f->pid];
+
+	if (g->o->still && seen)
+		*id = end % g->o->every < g->o->moment ? 0 : g->correlation;
 }
 
 /* One call at *at, which moves on. */
@@ -175,9 +188,11 @@ static inline void gpu_random_call(struct gpu_random *g, int64_t *at)
 	uint32_t shape = (uint32_t)gpu_rand(g, GPU_SHAPES);
 	int64_t end = *at + 1500 + (int64_t)gpu_rand(g, 4000);
 	bool seen = !g->o->no_work_calls && (!g->o->every || *at % g->o->every < g->o->moment);
-	uint32_t told = seen ? g->correlation + 1 : 0;
+	bool whole = !g->o->every || end % g->o->every < g->o->moment || !g->o->still;
+	uint32_t told = seen && whole ? g->correlation + 1 : 0;
 
 	g->correlation++;
+	gpu_random_still(g, *at, end, seen);
 	if (g->o->own_streams)
 		stream = (g->f->tid - g->f->pid) % g->o->streams;
 	handle = 0x5500 + stream * 16;

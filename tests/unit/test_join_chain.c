@@ -119,6 +119,23 @@ static void test_lost(void **state)
 	}
 }
 
+/* Ids that stand still between moments tell the thread only. */
+static void test_ids_that_stand_still(void **state)
+{
+	struct gpu_random_options o = moments;
+
+	o.still = true;
+	all_right(&o);
+	o.alike = true;
+	all_right(&o);
+	o.threads = o.streams = 8;
+	o.own_streams = true;
+	o.calls = 800;
+	all_right(&o);
+	o.alike = false;
+	all_right(&o);
+}
+
 /* A call of which nothing came (it copied nothing) is passed over. */
 static void test_a_call_without_work(void **state)
 {
@@ -173,6 +190,7 @@ int main(void)
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_shared_streams),
 		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_ids_that_stand_still),
 		cmocka_unit_test(test_a_call_without_work),
 		cmocka_unit_test(test_a_sync_in_between),
 	};

@@ -72,6 +72,8 @@ bool join_fits(const struct join *j, const struct call *c, const struct work *w)
 	const struct launch_args *a;
 	const struct record_shape *shape;
 
+	if (sorts & API_IS_WAIT && !(sorts & API_IS_COPY))
+		return false;
 	if (w->graph)
 		return sorts & API_IS_GRAPH_LAUNCH;
 	if (!(sorts & API_IS_KERNEL_LAUNCH))
@@ -90,6 +92,17 @@ bool join_fits(const struct join *j, const struct call *c, const struct work *w)
 bool join_ids_are_wrong(const struct join *j, uint32_t process, const struct work *w)
 {
 	return w->graph && w->begin >= j->of[process].graphs_wrong;
+}
+
+/* A launch causes one kernel; more of its id are others' (join_pieces.c). */
+static bool has_kernel(const struct join *j, const struct work *w, uint32_t call)
+{
+	if (w->graph || !(j->s->apis[j->s->calls[call].api].sorts & API_IS_KERNEL_LAUNCH))
+		return false;
+	if (j->launched[call])
+		return true;
+	j->launched[call] = true;
+	return false;
 }
 
 /* Of the calls of this id the last one that began before the work; ids wrap. */
@@ -115,7 +128,7 @@ static void join_work(struct join *j, struct work *w, uint32_t process, size_t *
 		s->join.before_entry += any;
 		return;
 	}
-	if (join_fits(j, &s->calls[found->call], w))
+	if (join_fits(j, &s->calls[found->call], w) && !has_kernel(j, w, found->call))
 		w->call = found->call;
 	else
 		s->join.contradicted++;
@@ -248,7 +261,8 @@ int builder_join(struct session_builder *b)
 	if (j.slack > SLACK_MOST)
 		j.slack = SLACK_MOST;
 	j.of = calloc(b->s->processes_count + 1, sizeof(*j.of));
-	err = j.of ? 0 : -ENOMEM;
+	j.launched = calloc(b->s->calls_count + 1, sizeof(*j.launched));
+	err = j.of && j.launched ? 0 : -ENOMEM;
 	if (!err) {
 		read_versions(&j);
 		err = join_notes(&j);
@@ -265,6 +279,7 @@ int builder_join(struct session_builder *b)
 	if (!err)
 		err = join_finish(&j);
 	free(j.of);
+	free(j.launched);
 	free(j.causes);
 	return err;
 }

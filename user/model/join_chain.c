@@ -149,78 +149,6 @@ static int find_links(struct chain *c)
 	return err;
 }
 
-/* ---- works ---- */
-
-struct ids {
-	const struct work *works;
-	uint32_t lowest;
-};
-
-/* Ids wrap: half of them are taken to come before that of the first work, half after it. */
-static int work_order(const void *pa, const void *pb, void *ctx)
-{
-	const struct ids *ids = ctx;
-	const struct work *a = &ids->works[*(const uint32_t *)pa];
-	const struct work *b = &ids->works[*(const uint32_t *)pb];
-
-	if (a->correlation != b->correlation)
-		return a->correlation - ids->lowest < b->correlation - ids->lowest ? -1 : 1;
-	if (a->begin != b->begin)
-		return a->begin < b->begin ? -1 : 1;
-	return a < b ? -1 : a > b;
-}
-
-static int find_works(struct chain *c)
-{
-	const struct session *s = c->j->s;
-
-	c->works_count = 0;
-	for (size_t i = 0; i < s->streams_count; i++) {
-		const struct session_stream *st = &s->streams[i];
-
-		if (st->process != c->process)
-			continue;
-		for (uint32_t w = st->first_work; w < st->first_work + st->works; w++) {
-			if (s->works[w].begin < c->from || s->works[w].begin >= c->to ||
-			    join_ids_are_wrong(c->j, c->process, &s->works[w]))
-				continue;
-			if (GROW(c->works, c->works_cap, c->works_count + 1))
-				return -ENOMEM;
-			c->works[c->works_count++] = w;
-		}
-	}
-	if (c->works_count) {
-		struct ids ids = { s->works, s->works[c->works[0]].correlation - (1u << 31) };
-
-		qsort_r(c->works, c->works_count, sizeof(*c->works), work_order, &ids);
-	}
-	return 0;
-}
-
-static int find_pieces(struct chain *c)
-{
-	const struct session *s = c->j->s;
-	int err = 0;
-
-	c->pieces_count = 0;
-	for (size_t i = 0; i < c->works_count && !err; i++) {
-		const struct work *w = &s->works[c->works[i]];
-		struct piece *last = c->pieces_count ? &c->pieces[c->pieces_count - 1] : NULL;
-
-		if (last && last->id == w->correlation) {
-			last->count++;
-			continue;
-		}
-		err = GROW(c->pieces, c->pieces_cap, c->pieces_count + 1);
-		if (err)
-			break;
-		c->pieces[c->pieces_count++] = (struct piece){
-			.begin = w->begin, .id = w->correlation, .first = (uint32_t)i, .count = 1,
-			.link = LINK_NONE };
-	}
-	return err;
-}
-
 /* ---- streams and their handles, as the anchors show them ---- */
 
 static uint32_t root(struct chain *c, uint32_t i)
@@ -232,14 +160,9 @@ static uint32_t root(struct chain *c, uint32_t i)
 	return i;
 }
 
-static const struct work *first_work(const struct chain *c, const struct piece *p)
-{
-	return &c->j->s->works[c->works[p->first]];
-}
-
 static uint32_t stream_node(const struct chain *c, const struct piece *p)
 {
-	return c->keys_count + first_work(c, p)->stream;
+	return c->keys_count + chain_first_work(c, p)->stream;
 }
 
 /* Nodes of a graph run on streams of its own choice: whoever launches graphs is one group. */
@@ -261,13 +184,23 @@ static void unite_graphs(struct chain *c)
 				root(c, graphs);
 }
 
+static bool ids_stand_still(const struct chain *c)
+{
+	for (size_t i = 0; i < c->pieces_count; i++)
+		if (c->pieces[i].still)
+			return true;
+	return false;
+}
+
+/* Without ids only the order within one stream is known: what is one, anchors must show. */
 static void unite(struct chain *c)
 {
-	unite_graphs(c);
+	if (!ids_stand_still(c))
+		unite_graphs(c);
 	for (size_t i = 0; i < c->links_count; i++)
 		c->link_of[c->links[i].call] = (uint32_t)i + 1;
 	for (size_t i = 0; i < c->pieces_count; i++) {
-		uint32_t call = first_work(c, &c->pieces[i])->call, link;
+		uint32_t call = chain_first_work(c, &c->pieces[i])->call, link;
 
 		link = call == CALL_NONE ? 0 : c->link_of[call];
 		if (link)
@@ -294,14 +227,51 @@ static int find_groups(struct chain *c)
 	return 0;
 }
 
-/* Pieces keep the order of their ids within a group. */
 static int piece_order(const void *pa, const void *pb)
 {
 	const struct piece *a = pa, *b = pb;
 
 	if (a->group != b->group)
 		return a->group < b->group ? -1 : 1;
+	if (a->order != b->order)
+		return a->order < b->order ? -1 : 1;
 	return a->first < b->first ? -1 : a->first > b->first;
+}
+
+/* Groups whose ids stood still; unclear are those of several streams, which have no order then. */
+static int find_still(struct chain *c)
+{
+	size_t nodes = c->keys_count + c->j->s->streams_count;
+
+	if (GROW(c->still, c->stills_cap, nodes + 1))
+		return -ENOMEM;
+	memset(c->still, 0, nodes + 1);
+	for (size_t i = 0; i < c->pieces_count; i++)
+		if (c->pieces[i].still)
+			c->still[c->pieces[i].group] = STILL;
+	for (uint32_t key = 0; key < c->keys_count; key++) {
+		uint8_t *still = &c->still[root(c, key)];
+
+		if (*still)
+			*still += *still < STILL_UNCLEAR;
+	}
+	return 0;
+}
+
+/* By their ids within a group; where these stood still, by time. */
+static int order_pieces(struct chain *c)
+{
+	int err = find_still(c);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < c->pieces_count; i++) {
+		struct piece *p = &c->pieces[i];
+
+		p->order = c->still[p->group] ? p->begin : (int64_t)p->first;
+	}
+	qsort(c->pieces, c->pieces_count, sizeof(*c->pieces), piece_order);
+	return 0;
 }
 
 static void know_anchors(struct chain *c)
@@ -310,7 +280,7 @@ static void know_anchors(struct chain *c)
 		c->link_of[c->links[i].call] = (uint32_t)i + 1;
 	for (size_t i = 0; i < c->pieces_count; i++) {
 		struct piece *p = &c->pieces[i];
-		uint32_t call = first_work(c, p)->call;
+		uint32_t call = chain_first_work(c, p)->call;
 		uint32_t link = call == CALL_NONE ? 0 : c->link_of[call];
 
 		if (link)
@@ -325,10 +295,8 @@ static void know_anchors(struct chain *c)
 /* One window of the sidecar, or a part of the time that has it in the middle. */
 static int chain_part(struct chain *c)
 {
-	int err = find_works(c);
+	int err = chain_pieces(c);
 
-	if (!err)
-		err = find_pieces(c);
 	if (!err && c->pieces_count)
 		err = find_links(c);
 	if (!err && c->pieces_count)
@@ -336,7 +304,9 @@ static int chain_part(struct chain *c)
 	if (err || !c->pieces_count || !c->links_count)
 		return err;
 	qsort(c->links, c->links_count, sizeof(*c->links), link_order);
-	qsort(c->pieces, c->pieces_count, sizeof(*c->pieces), piece_order);
+	err = order_pieces(c);
+	if (err)
+		return err;
 	know_anchors(c);
 	return chain_walk(c);
 }
@@ -395,6 +365,8 @@ int join_chain(struct join *j)
 	if (!err)
 		err = chain_covers(&c);
 	map_free(&c.keys);
+	map_free(&c.nodes);
+	free(c.still);
 	free((void *)c.outer);
 	free(c.marks);
 	free(c.link_of);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of join_chain.c and join_walk.c share; nobody else includes this. */
+/* What join_chain.c, join_pieces.c and join_walk.c share; nobody else includes this. */
 #ifndef GBPF_MODEL_JOIN_CHAIN_H
 #define GBPF_MODEL_JOIN_CHAIN_H
 
@@ -14,11 +14,15 @@ struct link { /* a call that causes work */
 	bool taken;
 };
 
-struct piece { /* works of one id */
-	int64_t begin;
+struct piece { /* works of one call */
+	int64_t begin, order;
 	uint32_t id, first, count, group;
 	uint32_t link; /* index, LINK_NONE or LINK_OUTSIDE */
+	bool still;    /* other calls' works have the same id */
 };
+
+/* Of a group: each stream that calls name adds one. */
+enum still { STILL = 1, STILL_UNCLEAR = 3 };
 
 struct chain {
 	struct join *j;
@@ -28,14 +32,23 @@ struct chain {
 	struct link *links;
 	struct piece *pieces;
 	uint32_t *works, *parent, *forward, *backward, *owner;
-	struct map keys;
+	uint8_t *still; /* of groups: enum still */
+	struct map keys, nodes;
 	size_t links_count, links_cap, pieces_count, pieces_cap, works_count, works_cap;
-	size_t parents_cap, forward_cap, backward_cap, owner_cap;
+	size_t parents_cap, stills_cap, forward_cap, backward_cap, owner_cap;
 	uint32_t keys_count, process;
 	int64_t from, to;
 	bool one_context;
 	bool lossy; /* works may be missing */
 };
+
+static inline const struct work *chain_first_work(const struct chain *c, const struct piece *p)
+{
+	return &c->j->s->works[c->works[p->first]];
+}
+
+/* join_pieces.c: finds works and pieces of [from, to), in the order of their ids. 0 or -ENOMEM. */
+int chain_pieces(struct chain *c);
 
 /* join_walk.c: matches what the anchors of each group lead to. 0 or -ENOMEM. */
 int chain_walk(struct chain *c);

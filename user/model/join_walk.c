@@ -213,7 +213,8 @@ int chain_walk(struct chain *c)
 			l[0]++;
 		for (l[1] = l[0]; l[1] < c->links_count && c->links[l[1]].group == group;)
 			l[1]++;
-		err = fill_group(c, l, p);
+		if (c->still[group] < STILL_UNCLEAR)
+			err = fill_group(c, l, p);
 	}
 	return err;
 }

@@ -7,6 +7,7 @@
 
 #include "model/grow.h"
 #include "model/map.h"
+#include "model/rhythm.h"
 #include "probe/catalogue.h"
 
 #define LEAST_TIMES 3 /* a token must come, to speak of a period */
@@ -18,6 +19,7 @@ struct token {
 	uint32_t times, first, last; /* positions in the sequence */
 	uint32_t usual, votes;	     /* distance between two of them: majority vote */
 	uint32_t regular;	     /* distances that are the usual one, about */
+	uint32_t rhythm;	     /* index + 1, where distances come again after several */
 	int64_t pause;		     /* ns, sum of the time since the token before */
 };
 
@@ -26,6 +28,8 @@ struct sequence {
 	struct map ids;
 	struct token *tokens;
 	size_t tokens_count, tokens_cap;
+	struct rhythm *rhythms; /* of the tokens without a usual distance */
+	size_t rhythms_count;
 	uint16_t *at;	/* token of each position: jobs have tens of millions */
 	uint32_t *call; /* and the first call of its run; not owned */
 	size_t count;
@@ -108,6 +112,7 @@ static void sequence_free(struct sequence *q)
 {
 	map_free(&q->ids);
 	free(q->tokens);
+	free(q->rhythms);
 	free(q->at);
 }
 
@@ -129,9 +134,13 @@ static int64_t begin_at(const struct sequence *q, size_t position)
 
 static bool about(uint32_t distance, uint32_t usual)
 {
-	uint32_t off = distance > usual ? distance - usual : usual - distance;
+	return rhythm_about(distance, usual, 0);
+}
 
-	return off <= usual / 50; /* a call more or less in fifty */
+/* Time since the token before. */
+static int64_t pause_at(const struct sequence *q, size_t position)
+{
+	return position ? begin_at(q, position) - begin_at(q, position - 1) : 0;
 }
 
 static void measure(struct sequence *q)
@@ -143,8 +152,7 @@ static void measure(struct sequence *q)
 			vote(t, (uint32_t)i - t->last);
 		else
 			t->first = (uint32_t)i;
-		if (i)
-			t->pause += begin_at(q, i) - begin_at(q, i - 1);
+		t->pause += pause_at(q, i);
 		t->last = (uint32_t)i;
 		t->times++;
 	}
@@ -158,16 +166,100 @@ static void measure(struct sequence *q)
 	}
 }
 
+/* Over at least half of the sequence. */
+static bool is_widespread(const struct sequence *q, const struct token *t)
+{
+	return t - q->tokens != TOKENS_MOST && t->times >= LEAST_TIMES &&
+	       t->last - t->first >= q->count / 2;
+}
+
 static double regularity(const struct token *t)
 {
 	return (double)t->regular / (t->times - 1);
 }
 
-/* Comes once a period, at the same place, over at least half of the sequence. */
+static struct rhythm *rhythm_of(const struct sequence *q, const struct token *t)
+{
+	return t->rhythm ? &q->rhythms[t->rhythm - 1] : NULL;
+}
+
+/* Gives each token without a usual distance a rhythm to look for. */
+static int rhythms_make(struct sequence *q)
+{
+	for (size_t k = 0; k < q->tokens_count; k++) {
+		struct token *t = &q->tokens[k];
+
+		if (is_widespread(q, t) && regularity(t) < STEPS_REGULAR)
+			t->rhythm = (uint32_t)++q->rhythms_count;
+	}
+	q->rhythms = calloc(q->rhythms_count + 1, sizeof(*q->rhythms));
+	if (!q->rhythms)
+		return -ENOMEM;
+	for (size_t k = 0; k < q->tokens_count; k++) {
+		struct token *t = &q->tokens[k];
+
+		if (t->rhythm)
+			rhythm_start(rhythm_of(q, t), (t->last - t->first) / (t->times - 1) / 50);
+	}
+	return 0;
+}
+
+/* Shows all rhythms their tokens' distances. */
+static void rhythms_pass(struct sequence *q, bool learn)
+{
+	for (size_t k = 0; k < q->tokens_count; k++)
+		if (q->tokens[k].rhythm)
+			q->tokens[k].last = q->tokens[k].first;
+	for (size_t i = 0; i < q->count; i++) {
+		struct token *t = &q->tokens[q->at[i]];
+
+		if (!t->rhythm)
+			continue;
+		if (i > t->first && learn)
+			rhythm_learn(rhythm_of(q, t), (uint32_t)i - t->last, pause_at(q, t->last));
+		else if (i > t->first)
+			rhythm_hear(rhythm_of(q, t), (uint32_t)i - t->last);
+		t->last = (uint32_t)i;
+	}
+}
+
+/* Tokens keep their rhythm if they have one; the usual distance is then that of its periods. */
+static int rhythms_find(struct sequence *q)
+{
+	size_t kept = 0;
+	int err = rhythms_make(q);
+
+	if (err || !q->rhythms_count)
+		return err;
+	rhythms_pass(q, false);
+	for (size_t k = 0; k < q->tokens_count; k++) {
+		struct rhythm *r = rhythm_of(q, &q->tokens[k]);
+
+		if (r && rhythm_length(r))
+			kept++;
+		else
+			q->tokens[k].rhythm = 0;
+		if (r)
+			rhythm_rewind(r);
+	}
+	if (!kept)
+		return 0;
+	rhythms_pass(q, true);
+	for (size_t k = 0; k < q->tokens_count; k++) {
+		struct token *t = &q->tokens[k];
+
+		if (t->rhythm && rhythm_holds(rhythm_of(q, t)))
+			t->usual = rhythm_period(rhythm_of(q, t));
+		else
+			t->rhythm = 0;
+	}
+	return 0;
+}
+
+/* Comes once a period, at the same place, or as often and at the same places. */
 static bool is_periodic(const struct sequence *q, const struct token *t)
 {
-	return t - q->tokens != TOKENS_MOST && t->times >= LEAST_TIMES &&
-	       regularity(t) >= STEPS_REGULAR && t->last - t->first >= q->count / 2;
+	return is_widespread(q, t) && (t->rhythm || regularity(t) >= STEPS_REGULAR);
 }
 
 /* How many tokens come once in a period of about that many. */
@@ -200,20 +292,32 @@ static uint32_t outermost_period(const struct sequence *q)
 	}
 }
 
-/* Where a step begins: with the token before which most time passes, on average. */
-static uint32_t anchor_of(const struct sequence *q, uint32_t period)
+/* What a step begins with. */
+struct anchor {
+	uint32_t token;
+	uint32_t from; /* which of the distances of its rhythm, if it has one, follows then */
+};
+
+/* The token before which most time passes, on average. */
+static struct anchor anchor_of(const struct sequence *q, uint32_t period)
 {
-	uint32_t best = 0;
+	struct anchor best = { 0, 0 };
 	double most = -1;
 
 	for (size_t k = 0; k < q->tokens_count; k++) {
 		const struct token *t = &q->tokens[k];
+		const struct rhythm *r = rhythm_of(q, t);
 		double pause = (double)t->pause / t->times;
+		uint32_t from = 0;
 
-		if (!is_periodic(q, t) || !about(t->usual, period) || pause <= most)
+		if (!is_periodic(q, t) || !about(t->usual, period))
+			continue;
+		if (r)
+			from = rhythm_begin(r, &pause);
+		if (pause <= most)
 			continue;
 		most = pause;
-		best = (uint32_t)k;
+		best = (struct anchor){ (uint32_t)k, from };
 	}
 	return best;
 }
@@ -274,25 +378,40 @@ static int lengths(struct steps *v)
 	return 0;
 }
 
-static int take_steps(const struct sequence *q, uint32_t anchor, uint32_t period,
-		      struct steps *out)
+static void begin_each(const struct sequence *q, uint32_t token, struct steps *out)
 {
-	const struct token *t = &q->tokens[anchor];
-	int64_t all = begin_at(q, q->count - 1) - begin_at(q, 0);
-	int64_t covered = begin_at(q, t->last) - begin_at(q, t->first);
-	int err;
+	const struct token *t = &q->tokens[token];
 
-	out->begins = calloc(t->times, sizeof(*out->begins));
-	if (!out->begins)
-		return -ENOMEM;
 	for (size_t i = t->first; i <= t->last; i++)
-		if (q->at[i] == anchor)
+		if (q->at[i] == token)
 			out->begins[out->count++] = begin_at(q, i);
-	out->calls = period;
 	out->anchor = q->call[t->first];
-	out->confidence = regularity(t) * (all > 0 ? (double)covered / (double)all : 0);
-	err = find_cuts(q->s, out);
-	return err ? err : lengths(out);
+}
+
+/*
+ * A step begins and ends with each whole rhythm, wherever one is. Between two of them the
+ * tokens are counted, and where that does not come out even it was one odd step.
+ */
+static void begin_by_rhythm(const struct sequence *q, struct anchor a, struct steps *out)
+{
+	const struct token *t = &q->tokens[a.token];
+	struct rhythm r = *rhythm_of(q, t);
+	uint32_t at[RHYTHM_MOST], last = t->first, times = 0, taken = 0, sure = 0;
+
+	rhythm_rewind(&r);
+	for (size_t i = t->first; i <= t->last; i++) {
+		if (q->at[i] != a.token)
+			continue;
+		if (times)
+			rhythm_push(&r, (uint32_t)i - last);
+		last = (uint32_t)i;
+		if (times >= taken + r.length && rhythm_ends(&r, a.from)) {
+			uint32_t from = times - r.length;
+
+			if (from > taken || !out->count) ...
+		}
+		at[times++ % RHYTHM_MOST] = (uint32_t)i;
+	}
 }
 
 /* Overwrites calls. */

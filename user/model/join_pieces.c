@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Works of one part of the time, in pieces: what one call has caused. */
+#include "model/join_chain.h"
+
+struct ids {
+	const struct work *works;
+	uint32_t lowest;
+};
+
+/* Ids wrap: half of them are taken to come before that of the first work, half after it. */
+static int work_order(const void *pa, const void *pb, void *ctx)
+{
+	const struct ids *ids = ctx;
+	const struct work *a = &ids->works[*(const uint32_t *)pa];
+	const struct work *b = &ids->works[*(const uint32_t *)pb];
+
+	if (a->correlation != b->correlation)
+		return a->correlation - ids->lowest < b->correlation - ids->lowest ? -1 : 1;
+	if (a->graph != b->graph)
+		return a->graph < b->graph ? -1 : 1;
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+static int find_works(struct chain *c)
+{
+	const struct session *s = c->j->s;
+
+	c->works_count = 0;
+	for (size_t i = 0; i < s->streams_count; i++) {
+		const struct session_stream *st = &s->streams[i];
+
+		if (st->process != c->process)
+			continue;
+		for (uint32_t w = st->first_work; w < st->first_work + st->works; w++) {
+			if (s->works[w].begin < c->from || s->works[w].begin >= c->to ||
+			    join_ids_are_wrong(c->j, c->process, &s->works[w]))
+				continue;
+			if (GROW(c->works, c->works_cap, c->works_count + 1))
+				return -ENOMEM;
+			c->works[c->works_count++] = w;
+		}
+	}
+	if (c->works_count) {
+		struct ids ids = { s->works, s->works[c->works[0]].correlation - (1u << 31) };
+
+		qsort_r(c->works, c->works_count, sizeof(*c->works), work_order, &ids);
+	}
+	return 0;
+}
+
+/* Works of one id that one call can have caused, or that CUPTI says it did. */
+static bool one_call(const struct chain *c, size_t from, size_t to)
+{
+	const struct session *s = c->j->s;
+	const struct work *first = &s->works[c->works[from]];
+
+	if (first->call != CALL_NONE || to - from == 1)
+		return true;
+	for (size_t i = from; i < to; i++) {
+		const struct work *w = &s->works[c->works[i]];
+
+		if (w->graph || w->kind == RECORD_WORK_KERNEL || w->kind != first->kind ||
+		    w->direction != first->direction)
+			return false;
+	}
+	return true;
+}
+
+static int begin_piece(struct chain *c, size_t at)
+{
+	const struct work *w = &c->j->s->works[c->works[at]];
+	int err = GROW(c->pieces, c->pieces_cap, c->pieces_count + 1);
+
+	if (!err)
+		c->pieces[c->pieces_count++] = (struct piece){
+			.begin = w->begin, .id = w->correlation, .first = (uint32_t)at,
+			.link = LINK_NONE };
+	return err;
+}
+
+/* A node of a graph that the last piece has already is of the next launch. */
+static bool goes_on(const struct chain *c, const struct work *w, const struct work *before)
+{
+	return w->graph && w->graph == before->graph &&
+	       (!w->graph_node ||
+		map_get(&c->nodes, w->graph_node, w->graph) != c->pieces_count - 1);
+}
+
+/*
+ * A thread that was within a call when CUPTI ceased to record calls keeps the id of that
+ * call: whatever it launches bears it, until calls are recorded again (13.0, seen on an H200).
+ */
+static int split(struct chain *c, size_t from, size_t to)
+{
+	const struct session *s = c->j->s;
+	size_t first = c->pieces_count;
+	int err = 0;
+
+	for (size_t i = from; i < to && !err; i++) {
+		const struct work *w = &s->works[c->works[i]];
+
+		if (i == from || !goes_on(c, w, &s->works[c->works[i - 1]]))
+			err = begin_piece(c, i);
+		if (!err)
+			c->pieces[c->pieces_count - 1].count++;
+		if (!err && w->graph_node)
+			err = map_put(&c->nodes, w->graph_node, w->graph,
+				      (uint32_t)c->pieces_count - 1);
+	}
+	for (size_t i = first; i < c->pieces_count; i++)
+		c->pieces[i].still = c->pieces_count - first > 1;
+	return err;
+}
+
+static int find_pieces(struct chain *c)
+{
+	const struct session *s = c->j->s;
+	size_t to;
+	int err = 0;
+
+	c->pieces_count = 0;
+	map_free(&c->nodes);
+	for (size_t i = 0; i < c->works_count && !err; i = to) {
+		for (to = i + 1; to < c->works_count &&
+				 s->works[c->works[to]].correlation ==
+					 s->works[c->works[i]].correlation;)
+			to++;
+		if (one_call(c, i, to)) {
+			err = begin_piece(c, i);
+			if (!err)
+				c->pieces[c->pieces_count - 1].count = (uint32_t)(to - i);
+		} else {
+			err = split(c, i, to);
+		}
+	}
+	return err;
+}
+
+int chain_pieces(struct chain *c)
+{
+	int err = find_works(c);
+
+	return err ? err : find_pieces(c);
+}
