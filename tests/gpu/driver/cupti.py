@@ -4,12 +4,15 @@ import json
 import os
 import random
 import shutil
+import signal
 import statistics
+import subprocess
 import time
 
 import gputime
 import stats
 from check import JOBS, Skip
+from jobs import Trouble, die_with_parent
 
 WORKS = "10,1,2"    # kernels, copies, sets; "+": calls in moments, as the sidecar records them
 VARIANTS = {        # what is left on empty launches
@@ -54,27 +57,56 @@ def built(check, name, *flags):
     return path
 
 
+class Alone:
+    """One process of cupti_cost.c."""
+
+    def __init__(self, check, program, library):
+        self.process = check.own(subprocess.Popen(
+            [program, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            preexec_fn=die_with_parent(signal.SIGKILL)))
+
+    def ask(self, phase):
+        self.process.stdin.write(phase + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise Trouble(f"cupti_cost ended at {phase}")
+        told = json.loads(line)
+        if told["status"]:
+            raise Trouble(f"{phase}: {told['status']}")
+        return told["ns"]
+
+
+def rounds(alone):
+    """Each process in turn: {variant: [its time over that of the one that does nothing]}."""
+    found = {name: [] for name in alone}
+    for _ in range(ROUNDS):
+        ns = {name: alone[name].ask("rest") for name in random.sample(list(alone), len(alone))}
+        for name, value in ns.items():
+            found[name].append(value / ns[NOTHING])
+    return found
+
+
 def run_alone(check):
     """An empty launch before, during and after CUPTI, without gbpf, a process each."""
     if check.setting.simulated:
         raise Skip("loads PTX")
     program, library = built(check, "cupti_cost"), libcupti(check)
     check.note("libcupti", library)
-    found = {name: [] for name in VARIANTS}
-    for _ in range(ROUNDS):
-        for name in random.sample(list(VARIANTS), len(VARIANTS)):
-            status, text = check.run(program, library, *VARIANTS[name])
-            if not check.expect(f"{name} runs", status == 0, text[-800:] if status else ""):
-                return
-            found[name].append([json.loads(line) for line in text.splitlines()])
-    for name, runs in found.items():
-        for i, phase in enumerate(VARIANTS[name][1:], 1):
-            ratios = [r[i]["ns"] / r[0]["ns"] for r in runs]
-            check.measure(f"an empty launch, {name}: {phase}",
-                          round(statistics.median(ratios), 4), "× before", each=[
-                              round(r, 3) for r in ratios],
-                          status=sorted({r[i]["status"] for r in runs}),
-                          ns=round(statistics.median(r[0]["ns"] for r in runs)))
+    alone = {name: Alone(check, program, library) for name in VARIANTS}
+    before = rounds(alone)
+    for stage in range(3):
+        for name, phases in VARIANTS.items():
+            for phase in phases[stage].split():
+                alone[name].ask(phase)
+        for name, ratios in rounds(alone).items():
+            if name == NOTHING:
+                continue
+            result = stats.ratio_of_groups(ratios, before[name])
+            check.measure(f"an empty launch, {name}: {VARIANTS[name][stage]}",
+                          round(result["ratio"], 4), "× before", low=round(result["low"], 4),
+                          high=round(result["high"], 4), n=ROUNDS)
+    check.expect("all processes work on", all(a.ask("rest") > 0 for a in alone.values()))
 
 
 def stretch(check, seconds):

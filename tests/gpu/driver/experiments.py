@@ -4,9 +4,11 @@ import os
 import time
 
 import gputime
+from check import Skip
 from jobs import tail
 
 CLOCK_S = 50
+RESERVE_S = 40
 
 
 def show(check, recording, view, *more):
@@ -64,9 +66,12 @@ def occupancy(check):
 def clocks(check):
     """One kernel and shape over most of a minute, beside NVML's clocks."""
     job = check.jobs[0].ready()
+    seconds = min(CLOCK_S, check.setting.left() - RESERVE_S)
+    if seconds < 5:
+        raise Skip("no time left")
     job.free()
     recording = gputime.attach(check, job)
-    time.sleep(check.setting.seconds(min(CLOCK_S, check.setting.left() - 60)))
+    time.sleep(check.setting.seconds(seconds))
     recording.stop()
     job.end_free()
     for view in ("variation_sum", "gpu_sum"):

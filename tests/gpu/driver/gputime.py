@@ -177,13 +177,14 @@ def hiccup(check, job, begin, end):
                      max(during) - statistics.median(usual) <= HICCUP_NS, max(during))
 
 
-def keep(check, recording, profile_of=None):
+def keep(check, recording, profile_of=None, name=None):
     """For a look at both files afterwards."""
     if check.setting.simulated:
         return
-    shutil.copyfile(recording.path, os.path.join(check.setting.out, f"{check.name}-kept.gbpf"))
+    name = f"{check.name}-{name}" if name else check.name
+    shutil.copyfile(recording.path, os.path.join(check.setting.out, f"{name}-kept.gbpf"))
     if profile_of:
-        target = os.path.join(check.setting.out, f"{check.name}-profile.json")
+        target = os.path.join(check.setting.out, f"{name}-profile.json")
         shutil.copyfile(os.path.join(profile_of.directory, "profile.json"), target)
         check.run("gzip", "-f", target)
 

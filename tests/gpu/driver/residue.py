@@ -40,13 +40,17 @@ def own_library(check, path, name):
     return directory
 
 
-def prepare(check):
+def prepare_two(check, start):
+    """Jobs a and b by start(name, directory of their driver library)."""
     status, path = check.run(sys.executable, "-c", WHERE_IS, env=check.setting.env())
     if status != 0:
         raise Trouble(f"where libcuda.so.1 is: {path[-500:]}")
     for name in "ab":
-        directory = own_library(check, path.strip(), name)
-        check.jobs.append(check.torch("train", name, library=directory))
+        check.jobs.append(start(name, own_library(check, path.strip(), name)))
+
+
+def prepare(check):
+    prepare_two(check, lambda name, library: check.torch("train", name, library=library))
 
 
 def changed_kib(smaps):

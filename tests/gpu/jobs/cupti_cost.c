@@ -2,9 +2,9 @@
 /*
  * What CUPTI does to an empty launch, without gbpf.
  *
- *   cupti_cost LIBCUPTI PHASE…
+ *   cupti_cost LIBCUPTI
  *
- * Each phase changes something and is then measured; one line of JSON each:
+ * Each line of its input changes something and is then measured; one line of JSON each:
  *   rest        nothing
  *   open        libcupti is opened, buffers are registered
  *   subscribe   the subscriber's slot is taken and given back
@@ -22,8 +22,8 @@
 #include "cupti_alone.h"
 
 #define LAUNCHES 500 /* of the 1 021 that may be outstanding */
-#define PHASE_NS 400000000LL
-#define SETTLE_NS 50000000LL
+#define PHASE_NS 100000000LL
+#define SETTLE_NS 20000000LL
 #define CHUNKS_MAX 4096
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -140,10 +140,12 @@ static int change(const char *phase, const char *libcupti)
 int main(int argc, char **argv)
 {
 	handle context, module, f, stream;
+	char phase[64];
 	int count, status;
+	double ns;
 
-	if (argc < 3) {
-		fprintf(stderr, "usage: cupti_cost LIBCUPTI PHASE...\n");
+	if (argc != 2) {
+		fprintf(stderr, "usage: cupti_cost LIBCUPTI <PHASES\n");
 		return 2;
 	}
 	load();
@@ -154,10 +156,12 @@ int main(int argc, char **argv)
 	CHECK(cu.function(&f, module, "gbpf_empty"));
 	CHECK(cu.stream(&stream, 1));
 	(void)measure(f, stream, &count);
-	for (int i = 2; i < argc; i++) {
-		status = change(argv[i], argv[1]);
-		printf("{\"phase\": \"%s\", \"status\": %d, ", argv[i], status);
-		printf("\"ns\": %.1f, \"n\": %d}\n", measure(f, stream, &count), count);
+	while (fgets(phase, sizeof(phase), stdin)) {
+		phase[strcspn(phase, "\n")] = '\0';
+		status = change(phase, argv[1]);
+		ns = measure(f, stream, &count);
+		printf("{\"phase\": \"%s\", \"status\": %d, \"ns\": %.1f, \"n\": %d}\n", phase,
+		       status, ns, count);
 		fflush(stdout);
 	}
 	return 0;

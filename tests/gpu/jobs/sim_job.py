@@ -226,7 +226,7 @@ class SimJob:
                 steps if self.graph else sum(kernels.values())}
         sequence = [[plain(name), ns] for name, ns, *_ in self.lanes[0].work] * steps
         return {"kernels": kernels, "apis": apis, "shapes": shapes, "sequence": sequence,
-                "busy_ns": sum(ns for _, ns in sequence), "step_p50_ns": 0}
+                "busy_ns": sum(ns for _, ns in sequence), "step_p50_ns": 0, "all_ns": 1}
 
     def profile_once(self, steps):
         return self.profile(steps)

@@ -79,7 +79,8 @@ class TorchJob:
                                        max_name_column_width=48)
         with open(os.path.join(self.directory, "table.txt"), "w", encoding="utf-8") as f:
             f.write(table)
-        return {"step_p50_ns": int(statistics.median(lengths)), **profile_counts.read(path)}
+        return {"step_p50_ns": int(statistics.median(lengths)), "all_ns": sum(lengths),
+                **profile_counts.read(path)}
 
 
 class Matmul(TorchJob):
