@@ -177,12 +177,12 @@ def ranks(check):
     check.expect("both run on", all(j.alive() for j in jobs))
 
 
-def cycles(check):
+def cycles(check, times=50):
     """gbpf comes and goes while a job steps."""
     job = check.jobs[0].ready()
     job.free()
     time.sleep(1)
-    wanted, done, lost = (5 if check.setting.simulated else 50), 0, []
+    wanted, done, lost = (5 if check.setting.simulated else times), 0, []
     until = time.monotonic() + min(110, check.setting.left() - 40)
     while done < wanted and time.monotonic() < until and job.alive():
         recording = attach(check, job, must=not done, settle=0.4)
@@ -300,6 +300,8 @@ def entries(entry):
         entry("gpu-ranks", prepare_ranks, ranks, 150, False,
               "--gpu-time: two ranks with NCCL, a GPU each"),
         one("gpu-cycles", cycles, "--gpu-time comes and goes 50 times", limit=200),
+        one("gpu-cycles-graph", lambda check: cycles(check, 15),
+            "--gpu-time comes and goes 15 times while a graph is launched", "graph"),
         entry("gpu-cost", one_train, cost, 240, True,
               "slowdown of the training step with --gpu-time"),
         entry("gpu-left", prepare_left, left_on_launches, 120, True,
