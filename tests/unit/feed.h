@@ -35,6 +35,7 @@ enum {
 	F_INIT,
 	F_GRAPH,
 	F_SET,
+	F_CTX_SYNC,
 	F_END,
 };
 
@@ -200,6 +201,7 @@ static inline void feed_apis(struct feed *f)
 		[F_RT_QUERY] = "cudaEventQuery",   [F_ALLOC] = "cuMemAlloc_v2",
 		[F_LOAD] = "cuModuleLoadData",	   [F_INIT] = "cuInit",
 		[F_GRAPH] = "cuGraphLaunch",	   [F_SET] = "cuMemsetD8Async",
+		[F_CTX_SYNC] = "cuCtxSynchronize",
 	};
 
 	for (uint32_t id = F_LAUNCH; id < F_END; id++) {

@@ -130,6 +130,58 @@ static void test_old_graph_ids(void **state)
 	feed_stop(&f);
 }
 
+/* Records are on for some launches before the window begins, and after it ends. */
+static void graphs_across(uint16_t waits, struct feed *f, struct session **s)
+{
+	struct record r = { .kind = RECORD_SIDECAR,
+			    .sidecar = { .pid = 100, .cupti = 130001, .text = "" } };
+
+	feed_start(f);
+	feed_shape(f, 1, "_Z1fv", 8, 32);
+	for (int session = 0; session < 2; session++) {
+		int64_t begin = 1000000 + session * 500000;
+
+		for (int i = 0; i < 2; i++) {
+			r.sidecar.ts = begin + i * 200000;
+			r.sidecar.event = i ? RECORD_SIDECAR_ENDED : RECORD_SIDECAR_BEGAN;
+			feed_add(f, &r);
+		}
+	}
+	for (int i = 0; i < 100; i++) {
+		int64_t t = 1490000 + i * 3000;
+
+		feed_called(f, t, t + 500, F_GRAPH, 5, 0, 0, 0);
+		for (uint32_t n = 0; n < 3 && i > 0 && i < 75; n++)
+			feed_work(f, &(struct record_work){
+					     .begin = t + 600 + n * 100, .duration = 90,
+					     .kind = RECORD_WORK_KERNEL, .stream = 7,
+					     .correlation = 11, .shape = 1, .graph = 9,
+					     .graph_node = 50 + n, .peer = UINT32_MAX });
+		if (waits)
+			feed_called(f, t + 550, t + 1000, waits, 0, 0, 0, 0);
+	}
+	*s = feed_finish(f);
+}
+
+static void test_graphs_across_the_edges(void **state)
+{
+	struct feed f;
+	struct session *s;
+
+	for (int w = 0; w < 2; w++) {
+		graphs_across(w ? F_SYNC : F_CTX_SYNC, &f, &s);
+		assert_int_equal(s->join.matched, 74 * 3);
+		for (int i = 1; i < 75; i++)
+			for (int n = 0; n < 3; n++)
+				assert_int_equal(entry_of(s, 1490600 + i * 3000 + n * 100),
+						 1490000 + i * 3000);
+		feed_stop(&f);
+	}
+	graphs_across(0, &f, &s); /* it could be one launch earlier */
+	assert_int_equal(s->join.matched, 0);
+	feed_stop(&f);
+}
+
 /* Somebody else's session came before: every work has the id of the launch before its own. */
 static void test_shifted_graph_ids(void **state)
 {
@@ -186,6 +238,7 @@ int main(void)
 		cmocka_unit_test(test_order_of_threads),
 		cmocka_unit_test(test_order_with_a_hole),
 		cmocka_unit_test(test_old_graph_ids),
+		cmocka_unit_test(test_graphs_across_the_edges),
 		cmocka_unit_test(test_shifted_graph_ids),
 		cmocka_unit_test(test_graph_node_twice),
 	};

@@ -56,6 +56,8 @@ uint32_t join_first(const struct session *s, const struct session_thread *t, int
 uint64_t join_stream(const struct session *s, const struct call *c);
 /* The caller frees: of calls, whether another call that causes work is inside. NULL: no memory. */
 bool *join_outer(const struct session *s);
+/* Are all works of the process of one context? Then a wait for a context is one for all. */
+bool join_one_context(const struct session *s, uint32_t process);
 bool join_ids_are_wrong(const struct join *j, uint32_t process, const struct work *w);
 
 /* The cover of a process that all of [from, to] is in; covers_count: none. */

@@ -311,7 +311,7 @@ static int chain_part(struct chain *c)
 	return chain_walk(c);
 }
 
-static bool one_context(const struct session *s, uint32_t process)
+bool join_one_context(const struct session *s, uint32_t process)
 {
 	const struct session_stream *first = NULL;
 
@@ -340,7 +340,7 @@ static int chain_covers(struct chain *c)
 		if (!c->j->of[v->process].notes)
 			continue;
 		if (first)
-			c->one_context = one_context(s, v->process);
+			c->one_context = join_one_context(s, v->process);
 		c->process = v->process;
 		c->from = first ? INT64_MIN : v[-1].end + (v->begin - v[-1].end) / 2;
 		c->to = last ? INT64_MAX : v->end + (v[1].begin - v->end) / 2;

@@ -9,34 +9,11 @@
  * belong together in the order of ids and of time; name, grid, bytes and time must agree.
  * Where threads called at the same time, and a swap would fit as well, nothing is matched.
  */
-#include "model/join.h"
+#include "model/join_order.h"
 
 #define MOST_COVERS 4096 /* that are looked at: each costs a look at all threads and streams */
 #define LONGEST_RUN 64	 /* calls that overlap one another */
 #define NEAR 4		 /* calls that may be around the begin of a window */
-
-struct caller {
-	int64_t begin, end;
-	uint32_t call;
-};
-
-/* Works of one id (graphs: of one launch), the first to begin first. */
-struct bunch {
-	uint32_t key, work, count;
-	int64_t begin;
-};
-
-struct ordering {
-	struct join *j;
-	const struct session_cover *cover;
-	const bool *outer; /* of calls: another call that causes work is inside */
-	const bool *used;  /* of calls: it has works */
-	struct caller *callers;
-	uint32_t *works; /* of the sort at hand, by key and begin */
-	struct bunch *bunches;
-	size_t callers_count, callers_cap, edges, works_count, works_cap, bunches_count,
-		bunches_cap;
-};
 
 enum sort join_sort(const struct session *s, const struct call *c)
 {
@@ -114,13 +91,13 @@ static int thread_callers(struct ordering *o, const struct session_thread *t, en
 			continue;
 		if (GROW(o->callers, o->callers_cap, o->callers_count + 1))
 			return -ENOMEM;
-		o->callers[o->callers_count++] = (struct caller){ c->begin, c->end, i };
+		o->callers[o->callers_count++] = (struct caller){
+			.begin = c->begin, .end = c->end, .call = i };
 	}
 	return 0;
 }
 
-/* Calls of one sort in the window. Those across its edges come only if asked for. */
-static int find_callers(struct ordering *o, enum sort sort, bool edges)
+int order_callers(struct ordering *o, enum sort sort, bool edges)
 {
 	const struct session *s = o->j->s;
 	int err = 0;
@@ -169,7 +146,7 @@ static int stream_works(struct ordering *o, const struct session_stream *st, enu
 	return 0;
 }
 
-static int find_works(struct ordering *o, enum sort sort)
+int order_works(struct ordering *o, enum sort sort)
 {
 	const struct session *s = o->j->s;
 	int err = 0;
@@ -253,7 +230,7 @@ static bool run_is_clear(const struct ordering *o, size_t from, size_t to)
 	return true;
 }
 
-static size_t run_end(const struct ordering *o, size_t from)
+size_t order_run_end(const struct ordering *o, size_t from)
 {
 	int64_t end = o->callers[from].end;
 	size_t to = from + 1;
@@ -272,12 +249,12 @@ static bool match_in_order(const struct ordering *o)
 	if (o->callers_count != o->bunches_count)
 		return false;
 	for (size_t i = 0; i < o->callers_count; i = end) {
-		end = run_end(o, i);
+		end = order_run_end(o, i);
 		if (end == i + 1 && !fits(o, &o->callers[i], &o->bunches[i]))
 			return false;
 	}
 	for (size_t i = 0; i < o->callers_count; i = end) {
-		end = run_end(o, i);
+		end = order_run_end(o, i);
 		for (size_t k = i; k < end && (end == i + 1 || run_is_clear(o, i, end)); k++)
 			take(o, &o->callers[k], &o->bunches[k]);
 	}
@@ -287,91 +264,18 @@ static bool match_in_order(const struct ordering *o)
 /* Calls across the edges of the window were recorded all or not at all, or it stays open. */
 static int match_sort(struct ordering *o, enum sort sort)
 {
-	int err = find_works(o, sort);
+	int err = order_works(o, sort);
 
 	if (!err)
 		err = bunch_works(o);
 	for (int edges = 0; edges < 2 && !err; edges++) {
-		err = find_callers(o, sort, edges);
+		err = order_callers(o, sort, edges);
 		if (err || !o->bunches_count || match_in_order(o))
 			break;
 		if (!o->edges)
 			break;
 	}
 	return err;
-}
-
-/* ---- graphs without ids: by how often each node ran ---- */
-
-static int by_node(const void *pa, const void *pb, void *ctx)
-{
-	const struct work *works = ctx;
-	const struct work *a = &works[*(const uint32_t *)pa], *b = &works[*(const uint32_t *)pb];
-
-	if (a->graph != b->graph)
-		return a->graph < b->graph ? -1 : 1;
-	if (a->graph_node != b->graph_node)
-		return a->graph_node < b->graph_node ? -1 : 1;
-	if (a->begin != b->begin)
-		return a->begin < b->begin ? -1 : 1;
-	return a < b ? -1 : a > b;
-}
-
-/* Is each run of equal nodes as long as there are launches, and after its launch? */
-static bool nodes_fit(const struct ordering *o)
-{
-	const struct session *s = o->j->s;
-	size_t launches = o->callers_count;
-
-	if (!launches || o->works_count % launches)
-		return false;
-	for (size_t i = 0; i < o->works_count; i++) {
-		const struct work *w = &s->works[o->works[i]];
-		const struct work *first = &s->works[o->works[i - i % launches]];
-
-		if (!w->graph_node || w->graph_node != first->graph_node ||
-		    w->graph != s->works[o->works[0]].graph ||
-		    w->begin < o->callers[i % launches].begin - o->j->slack)
-			return false;
-	}
-	for (size_t i = launches; i < o->works_count; i += launches)
-		if (s->works[o->works[i]].graph_node == s->works[o->works[i - 1]].graph_node)
-			return false;
-	return true;
-}
-
-/* One graph, launched by one call after another. */
-static bool launches_are_alike(const struct ordering *o)
-{
-	const struct session *s = o->j->s;
-
-	for (size_t i = 0; i < o->callers_count; i++) {
-		const struct call *c = &s->calls[o->callers[i].call];
-		const struct call *first = &s->calls[o->callers[0].call];
-
-		if (!(c->flags & CALL_ARGS_CALL) || run_end(o, i) != i + 1 ||
-		    s->transfers[c->args].object != s->transfers[first->args].object)
-			return false;
-	}
-	return true;
-}
-
-/* Where only one graph was launched: its n-th launch ran each node for the n-th time. */
-static int match_nodes(struct ordering *o)
-{
-	struct session *s = o->j->s;
-	int err = find_works(o, SORT_GRAPH);
-
-	if (!err)
-		err = find_callers(o, SORT_GRAPH, false);
-	if (err || !o->works_count || o->edges)
-		return err;
-	qsort_r(o->works, o->works_count, sizeof(*o->works), by_node, s->works);
-	if (!o->callers_count || !launches_are_alike(o) || !nodes_fit(o))
-		return 0;
-	for (size_t i = 0; i < o->works_count; i++)
-		s->works[o->works[i]].call = o->callers[i % o->callers_count].call;
-	return 0;
 }
 
 static int order_cover(struct ordering *o)
@@ -381,7 +285,7 @@ static int order_cover(struct ordering *o)
 	int err = 0;
 
 	if (wrong)
-		err = match_nodes(o);
+		err = order_nodes(o);
 	for (unsigned sort = 0; sort < SORTS && !err; sort++)
 		if (sort != SORT_GRAPH || !wrong)
 			err = match_sort(o, (enum sort)sort);
