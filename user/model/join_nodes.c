@@ -54,7 +54,7 @@ static bool nodes_fit(const struct ordering *o, const struct caller *callers, si
 {
 	const struct session *s = o->j->s;
 
-	if (o->works_count % launches)
+	if (!launches || o->works_count % launches)
 		return false;
 	for (size_t i = 0; i < o->works_count; i++) {
 		const struct work *w = &s->works[o->works[i]];
