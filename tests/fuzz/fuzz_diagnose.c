@@ -131,6 +131,15 @@ static void label(struct job *j, uint32_t pid, uint8_t bits)
 		add(j, &r);
 }
 
+/* A device of its own, or the one that all use. */
+static void device(struct job *j, uint32_t pid, bool same)
+{
+	static const char *const uuids[PROCESSES] = { "GPU-1", "GPU-2", "GPU-3" };
+
+	add(j, &(struct record){ .kind = RECORD_DEVICE, .device = {
+		.pid = pid, .uuid = uuids[same ? 0 : pid - 1], .name = "GPU" } });
+}
+
 static void begin(struct job *j, uint8_t bits)
 {
 	for (uint32_t i = 0; i < APIS; i++) {
@@ -146,6 +155,8 @@ static void begin(struct job *j, uint8_t bits)
 	for (uint32_t i = 0; i < j->processes; i++) {
 		j->of[i] = (struct process){ .pid = 1 + i, .now = 1000 + i };
 		label(j, 1 + i, bits >> 2);
+		if (j->works)
+			device(j, 1 + i, bits & 128);
 		for (uint32_t k = 0; k < 4; k++) {
 			add(j, &(struct record){ .kind = RECORD_NAME, .name = {
 				.ts = 1, .pid = 1 + i, .source = GBPF_NAME_LAYOUT,

@@ -19,6 +19,8 @@ JOBS = {
     "idle": ["--pattern", "idle-jump", "--rate", 0],
 }
 NOT_WRONG = {"inconclusive", "mixed"}
+# What can be told without GPU time.
+TOLD = {"gpu", "comm", "copy", "overhead", "starved", "back_pressured", "cold"}
 
 
 def watched(budget, count):
@@ -66,6 +68,7 @@ def test_jobs_whose_nature_is_known(budget):
         if budget == "100%":
             assert name in verdicts, (name, intervals)
             shares = next(p for p in intervals if p["verdict"] == name)["verdict_shares"]
+            assert {k for k in shares if not k.endswith("_ci")} == TOLD
             known = [v for k, v in shares.items() if not k.endswith("_ci")]
             assert sum(known) == pytest.approx(1, abs=0.03)
 

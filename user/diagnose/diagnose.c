@@ -14,28 +14,36 @@
 
 const char *const diag_severity_words[] = { "info", "notice", "warning" };
 
-/* Shares that are work of the GPU. */
+/* Shares that are work of the GPU, for this process. */
 static bool is_busy(int class)
 {
 	return class == CLASS_GPU || class == CLASS_COMM || class == CLASS_COPY;
 }
 
-/* The largest share among those that are work, or among those that are not; and the next. */
+/* While the GPU does others' work it does none of this process's, and is not idle. */
+static bool is_idle(int class)
+{
+	return !is_busy(class) && class != CLASS_SHARED;
+}
+
+/* The largest share among those that are work, or among those that are idle; and the next. */
 static int largest(const double *shares, bool busy, int other_than)
 {
 	int best = -1;
 
 	for (int i = 0; i < CLASSES; i++)
-		if (is_busy(i) == busy && i != other_than && (best < 0 || shares[i] > shares[best]))
+		if ((busy ? is_busy(i) : is_idle(i)) && i != other_than &&
+		    (best < 0 || shares[i] > shares[best]))
 			best = i;
 	return best;
 }
 
+/* How near is near is measured by what others left of the time. */
 static enum diag_verdict pick(const double *shares, bool busy)
 {
 	int first = largest(shares, busy, -1), second = largest(shares, busy, first);
 
-	if (shares[first] - shares[second] < VERDICT_CLOSE)
+	if (shares[first] - shares[second] < VERDICT_CLOSE * (1 - shares[CLASS_SHARED]))
 		return VERDICT_MIXED;
 	return verdict_of_class((enum diag_class)first);
 }
@@ -49,7 +57,7 @@ static bool judged_by_work(const struct diag_process *p)
 	double idle = 0;
 
 	for (int i = 0; i < CLASSES; i++)
-		idle += is_busy(i) ? 0 : p->shares[i];
+		idle += is_idle(i) ? p->shares[i] : 0;
 	return idle <= IDLE_MATTERS;
 }
 
@@ -125,7 +133,7 @@ static int64_t could_be_won(const struct facts *f, const struct diag_process *p)
 	if (p->verdict == VERDICT_INCONCLUSIVE)
 		return -1;
 	for (int i = 0; i < CLASSES; i++)
-		idle += is_busy(i) || i == CLASS_BACK_PRESSURED ? 0 : p->shares[i];
+		idle += is_idle(i) && i != CLASS_BACK_PRESSURED ? p->shares[i] : 0;
 	if (f->steps->count > 1)
 		return (int64_t)(idle * (double)f->steps->length);
 	return (int64_t)(idle * (double)f->window);

@@ -41,14 +41,15 @@ struct facts {
 	uint64_t kernels, works, nodes; /* nodes: kernels of graphs */
 	int64_t kernel_ns, kernel_p50;
 	uint64_t short_kernels; /* WORK_SHORT, and not of a graph */
-	int64_t queue_delay_p50, launch_to_start_p50;
+	int64_t queue_delay_p50, launch_to_start_p50; /* the latter where no neighbour ran */
 	uint64_t uncontended;
 	uint32_t depth_most, depth_p50;
 	struct tally pageable;	/* copies of pageable memory by asynchronous calls */
 	struct tally device_copies; /* from device to device, right before a product */
 	int64_t gap_ns[GAP_CLASSES];
 	int64_t longest_gap;
-	struct tally late;	/* kernels over 100 us after their launch, on a free stream */
+	struct tally late;	/* kernels over 100 us after their launch, on a free stream and not
+				   for others' work */
 	struct tally delayed;	/* gaps over 1.5 ms before work that had been asked for */
 	struct tally anomalous; /* gaps of which launch to start is over a quarter, and unusual */
 	uint32_t heaviest;	/* kernel with most time, UINT32_MAX; ns and launches of it */

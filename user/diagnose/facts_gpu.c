@@ -17,6 +17,7 @@
 struct scan {
 	struct facts *f;
 	struct work_times *times;
+	struct neighbours *others; /* by device, at the first of those that are the same */
 	int64_t *durations, *delays, *starts; /* of all kernels */
 	size_t kernels, delays_count, starts_count;
 };
@@ -53,6 +54,24 @@ static void tally_add(struct tally *t, int64_t ns, uint32_t api)
 	t->api = api;
 }
 
+/* On a free stream: what did the kernel wait for, if not for others' work? */
+static void take_start(struct scan *v, const struct work *w, const struct work_times *t)
+{
+	const struct session *s = v->f->s;
+	const struct call *c = &s->calls[w->call];
+	const struct neighbours *others =
+		&v->others[s->devices[s->streams[w->stream].device].physical];
+	int64_t waited = t->queue_time;
+
+	if (waited > 0)
+		waited -= neighbours_held(others, w->begin - waited, w->begin);
+	if (waited > LATE_NS)
+		tally_add(&v->f->late, waited, c->api);
+	if (!neighbours_ran(others, c->begin, w->begin))
+		v->starts[v->starts_count++] = t->launch_to_start;
+	v->f->uncontended++;
+}
+
 static void take_call(struct scan *v, const struct work *w, const struct work_times *t)
 {
 	struct facts *f = v->f;
@@ -75,12 +94,8 @@ static void take_call(struct scan *v, const struct work *w, const struct work_ti
 	f->depth_most = t->depth > f->depth_most ? t->depth : f->depth_most;
 	if (t->queue_delay != NA_TIME)
 		v->delays[v->delays_count++] = t->queue_delay;
-	if (t->flags & WORK_UNCONTENDED) {
-		if (t->queue_time > LATE_NS)
-			tally_add(&f->late, t->queue_time, c->api);
-		v->starts[v->starts_count++] = t->launch_to_start;
-		f->uncontended++;
-	}
+	if (t->flags & WORK_UNCONTENDED)
+		take_start(v, w, t);
 	f->short_kernels += t->flags & WORK_SHORT && !w->graph;
 }
 
@@ -181,6 +196,9 @@ static void take_gap(struct facts *f, const struct gap *g, const struct work *w)
 		return;
 	if (g->class == GAP_OTHER && ns > DELAY_NS)
 		tally_add(&f->delayed, ns, c->api);
+	/* The device had to be switched back from others' work. */
+	if (g->before != WORK_NONE && !is_ours(f, &f->s->works[g->before]))
+		return;
 	way = g->end - (c->begin > g->begin ? c->begin : g->begin);
 	if ((g->class == GAP_HOST_WAIT || g->class == GAP_SYNC_DRAIN) && way * 4 > ns &&
 	    f->launch_to_start_p50 >= 0 && way > USUAL_TIMES * f->launch_to_start_p50)
@@ -249,9 +267,30 @@ static int scan_new(struct scan *v, const struct session *s)
 	v->durations = malloc(n * sizeof(int64_t));
 	v->delays = malloc(n * sizeof(int64_t));
 	v->starts = malloc(n * sizeof(int64_t));
-	if (!v->durations || !v->delays || !v->starts)
+	v->others = calloc(s->devices_count + 1, sizeof(*v->others));
+	if (!v->durations || !v->delays || !v->starts || !v->others)
 		return -ENOMEM;
+	for (uint32_t i = 0; i < s->devices_count; i++) {
+		int err;
+
+		if (s->devices[i].physical != i || !timeline_works_on(s, v->f->process, i))
+			continue;
+		err = neighbours_find(s, v->f->process, i, &v->others[i]);
+		if (err)
+			return err;
+	}
 	return work_times(s, &v->times);
+}
+
+static void scan_free(struct scan *v)
+{
+	for (size_t i = 0; v->others && i < v->f->s->devices_count; i++)
+		neighbours_free(&v->others[i]);
+	free(v->others);
+	free(v->durations);
+	free(v->delays);
+	free(v->starts);
+	free(v->times);
 }
 
 int diag_facts_gpu(struct facts *f)
@@ -280,10 +319,7 @@ int diag_facts_gpu(struct facts *f)
 	if (!err)
 		err = gaps(f);
 out:
-	free(v.durations);
-	free(v.delays);
-	free(v.starts);
-	free(v.times);
+	scan_free(&v);
 	return err;
 }
 

@@ -16,6 +16,7 @@ static const char *const colours[CLASSES] = {
 	[CLASS_GPU] = "--gpu", [CLASS_COMM] = "--comm", [CLASS_COPY] = "--copy",
 	[CLASS_OVERHEAD] = "--overhead", [CLASS_SYNC] = "--sync", [CLASS_STARVED] = "--starved",
 	[CLASS_BACK_PRESSURED] = "--back", [CLASS_COLD] = "--cold", [CLASS_OTHER] = "--other",
+	[CLASS_SHARED] = "--shared",
 };
 
 void html_shares(const struct diag_process *p, FILE *out)
@@ -122,6 +123,45 @@ static int device_lane(struct drawing *d, const struct session *s, uint32_t proc
 	return 0;
 }
 
+/* While it did none of this process's. */
+static int others_lane(struct drawing *d, const struct session *s, uint32_t process,
+		       uint32_t physical)
+{
+	struct neighbours v;
+	char title[64];
+	int err = neighbours_find(s, process, physical, &v);
+	size_t k = 0;
+
+	snprintf(title, sizeof(title), "GPU %" PRIu32 ": other processes' work",
+		 s->devices[physical].about.ordinal);
+	lane(d, title);
+	for (size_t i = 0; !err && i < v.all.count; i++) {
+		int64_t at = v.all.items[i].begin;
+
+		while (k < v.own.count && v.own.items[k].end <= at)
+			k++;
+		for (size_t n = k; n < v.own.count && v.own.items[n].begin < v.all.items[i].end;
+		     n++) {
+			piece(d, at, v.own.items[n].begin, "--shared");
+			at = v.own.items[n].end;
+		}
+		piece(d, at, v.all.items[i].end, "--shared");
+	}
+	d->y += LANE;
+	neighbours_free(&v);
+	return err;
+}
+
+static int device_lanes(struct drawing *d, const struct session *s, uint32_t process,
+			uint32_t physical)
+{
+	int err = device_lane(d, s, process, physical);
+
+	if (!err && timeline_shared(s, process, physical))
+		err = others_lane(d, s, process, physical);
+	return err;
+}
+
 int html_step(const struct session *s, const struct diag_process *p, const char *title,
 	      int64_t begin, int64_t end, FILE *out)
 {
@@ -130,7 +170,8 @@ int html_step(const struct session *s, const struct diag_process *p, const char 
 	char length[32];
 
 	for (uint32_t i = 0; i < s->devices_count; i++)
-		lanes += s->devices[i].physical == i && timeline_works_on(s, p->process, i);
+		if (s->devices[i].physical == i && timeline_works_on(s, p->process, i))
+			lanes += 1 + timeline_shared(s, p->process, i);
 	text_duration(end - begin, length, sizeof(length));
 	fprintf(out, "<figure><figcaption>%s: %s</figcaption><div class=\"scroll\" tabindex=\"0\" "
 		     "role=\"group\" aria-label=\"timeline\"><svg viewBox=\"0 0 %d %d\" "
@@ -139,7 +180,7 @@ int html_step(const struct session *s, const struct diag_process *p, const char 
 	err = feed_lane(&d, s, p->process);
 	for (uint32_t i = 0; !err && i < s->devices_count; i++)
 		if (s->devices[i].physical == i && timeline_works_on(s, p->process, i))
-			err = device_lane(&d, s, p->process, i);
+			err = device_lanes(&d, s, p->process, i);
 	fputs("</svg></div></figure>\n", out);
 	return err;
 }

@@ -9,10 +9,11 @@
 static const char style[] =
 	":root{color-scheme:light dark;--fg:#1b1f24;--bg:#fff;--dim:#57606a;--line:#d0d7de;"
 	"--gpu:#2f6f3e;--comm:#7a4fa3;--copy:#1f6f8b;--overhead:#b3402a;--sync:#a66a00;"
-	"--starved:#8a2450;--back:#4b5a2a;--cold:#3b5ea8;--other:#6e7781}"
+	"--starved:#8a2450;--back:#4b5a2a;--cold:#3b5ea8;--other:#6e7781;--shared:#6b7d00}"
 	"@media(prefers-color-scheme:dark){:root{--fg:#e6edf3;--bg:#0d1117;--dim:#9198a1;"
 	"--line:#3d444d;--gpu:#57ab5a;--comm:#b083f0;--copy:#39c5cf;--overhead:#f47067;"
-	"--sync:#daaa3f;--starved:#e275ad;--back:#a0b060;--cold:#6cb6ff;--other:#9198a1}}"
+	"--sync:#daaa3f;--starved:#e275ad;--back:#a0b060;--cold:#6cb6ff;--other:#9198a1;"
+	"--shared:#d3e05c}}"
 	"body{font:16px/1.5 system-ui,sans-serif;color:var(--fg);background:var(--bg);"
 	"max-width:60rem;margin:2rem auto;padding:0 1rem}h1{font-size:1.5rem}h2{font-size:1.25rem;"
 	"border-top:1px solid var(--line);padding-top:1rem;margin-top:2rem}h3{font-size:1rem}"

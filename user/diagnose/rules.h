@@ -37,11 +37,13 @@ static inline bool has_gpu(const struct facts *f)
 	return f->shares->basis == BASIS_CPU_GPU;
 }
 
-/* Share of the time in which the devices did none of this process's work. */
+/* Share of the time in which the devices did neither this process's work nor what it gave way to. */
 static inline double idle_share(const struct facts *f)
 {
-	return f->shares->window > 0 ?
-		       1 - (double)f->shares->busy / (double)f->shares->window : 0;
+	const struct shares *v = f->shares;
+
+	return v->window > 0 ?
+		       1 - (double)(v->busy + v->ns[CLASS_SHARED]) / (double)v->window : 0;
 }
 
 /* Kinds of kernels a rule speaks of, for people. */

@@ -103,10 +103,15 @@ static bool held_back(const struct facts *f, struct diag_finding *out)
 
 static bool shared(const struct facts *f, struct diag_finding *out)
 {
+	double share = share_of(f, CLASS_SHARED);
+
 	if (!f->sharers)
 		return false;
-	out->severity = SEVERITY_NOTICE;
+	out->severity = share > IDLE_MATTERS ? SEVERITY_WARNING : SEVERITY_NOTICE;
+	out->share = share;
 	evidence_number(out, "other_processes", f->sharers);
+	evidence_number(out, "waited_for_others_ns", (double)f->shares->ns[CLASS_SHARED]);
+	evidence_number(out, "waited_for_others_pct", 100 * share);
 	return true;
 }
 
@@ -187,7 +192,8 @@ const struct rule rules_gpu[] = {
 	    "Power and temperature limits make kernels longer: cooling, power cap, or expect "
 	    "it.", "" }, held_back },
 	{ { "shared_gpu", "Other processes use the same GPU",
-	    "Times of one job depend on its neighbours; idle time of this one may be theirs.",
+	    "Give it a GPU or a MIG instance of its own, or let processes with small kernels run "
+	    "side by side under MPS. Times depend on the neighbours: compare when it is alone.",
 	    "" }, shared },
 	{ { "device_copy_before_product", "Copies within the device come right before kernels",
 	    "A bias that is folded into a product (addmm) is copied first: expected where "

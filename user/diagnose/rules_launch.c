@@ -137,7 +137,9 @@ static bool late_start(const struct facts *f, struct diag_finding *out)
 	out->share = share;
 	evidence_number(out, "kernels", (double)f->late.count);
 	evidence_number(out, "longest_ns", (double)f->late.longest);
-	evidence_number(out, "usual_launch_to_start_ns", (double)f->launch_to_start_p50);
+	if (f->launch_to_start_p50 >= 0)
+		evidence_number(out, "usual_launch_to_start_ns",
+				(double)f->launch_to_start_p50);
 	evidence_text(out, "function", api_text(f, &f->late));
 	return true;
 }
@@ -196,8 +198,9 @@ const struct rule rules_launch[] = {
 	    "and move work off it before anything is tuned on the GPU.",
 	    "A thread that spins between its calls without doing anything." }, cpu_bottleneck },
 	{ { "late_start", "Kernels begin long after their launch though their stream was free",
-	    "The way to the GPU is held up: another process or stream has the engine, the driver "
-	    "is busy (memory, modules), or the GPU wakes up from a low clock.",
+	    "The way to the GPU is held up: another stream or a process that was not recorded has "
+	    "the engine, the driver is busy (memory, modules), or the GPU wakes up from a low "
+	    "clock. What recorded processes took is left out.",
 	    "Other streams of this job that keep the GPU busy." }, late_start },
 	{ { "anomalous_launch", "Single launches take unusually long to reach the GPU",
 	    "Much of these gaps is no lack of launches: look in gpu_trace at what the driver and "

@@ -19,7 +19,8 @@ struct shares {
 	int64_t slack;	 /* with GPU time: idle while threads waited */
 	uint32_t devices;
 	/* With GPU time, by chunk: time, of all devices; in which they worked; of CPU preparing */
-	int64_t chunk_ns[SHARE_CHUNKS], chunk_busy[SHARE_CHUNKS], chunk_prepares[SHARE_CHUNKS];
+	int64_t chunk_ns[SHARE_CHUNKS], chunk_prepares[SHARE_CHUNKS];
+	int64_t chunk_busy[SHARE_CHUNKS]; /* with others' work that this process waited for */
 	int64_t chunk_from; /* where the first begins */
 };
 

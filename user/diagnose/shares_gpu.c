@@ -2,7 +2,7 @@
 /*
  * Where the time of a device went: kernels before collectives before copies while any
  * ran; while none did, what the launching threads were doing until the next work was
- * asked for, and why it had not begun after that.
+ * asked for, and why it had not begun after that: others' work, or something unknown.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +15,8 @@ struct device {
 	uint32_t process, physical;
 	struct spans kernels, comms, any; /* comms: with kernels */
 	const struct work **next; /* the work that begins each span of any */
+	struct neighbours others;
+	int64_t first, each; /* where the first chunk begins; of each */
 	struct shares *out;
 };
 
@@ -30,6 +32,7 @@ static void device_free(struct device *d)
 	spans_free(&d->kernels);
 	spans_free(&d->comms);
 	spans_free(&d->any);
+	neighbours_free(&d->others);
 	free(d->next);
 }
 
@@ -86,6 +89,8 @@ static int device_new(struct device *d)
 				      WORK_CLASS_COMPUTE | WORK_CLASS_COMM, &d->comms);
 	if (!err)
 		err = timeline_device(s, d->process, d->physical, WORK_CLASS_ALL, &d->any);
+	if (!err)
+		err = neighbours_find(s, d->process, d->physical, &d->others);
 	return err ? err : find_next(d);
 }
 
@@ -119,6 +124,32 @@ static void not_asked(struct device *d, int64_t from, int64_t to, bool drained)
 		d->out->drained += ns[FEED_DISPATCH];
 }
 
+/* In chunks the device worked while it did others' work that this process waited for. */
+static void busy_for_others(struct device *d, int64_t from, int64_t to, bool whole)
+{
+	for (int i = (int)((from - d->first) / d->each); i < SHARE_CHUNKS; i++) {
+		int64_t begin = clamp(d->first + d->each * i, from, to);
+		int64_t end = clamp(d->first + d->each * (i + 1), from, to);
+
+		if (end <= begin)
+			break;
+		d->out->chunk_busy[i] += whole ? end - begin :
+						 neighbours_ran(&d->others, begin, end);
+	}
+}
+
+/* The work that ends [from, to) had been asked for; in_time: before the device fell idle. */
+static void asked_for(struct device *d, int64_t from, int64_t to, bool in_time)
+{
+	int64_t held = neighbours_held(&d->others, from, to);
+
+	if (held > 0)
+		busy_for_others(d, from, to, held == to - from);
+	d->out->ns[CLASS_SHARED] += held;
+	/* Asked for in time: something else held it up. */
+	d->out->ns[in_time ? CLASS_OTHER : CLASS_OVERHEAD] += to - from - held;
+}
+
 /* [from, to) is idle; next ends it, NULL at a window's end or where nobody knows. */
 static void gap(struct device *d, int64_t from, int64_t to, const struct work *next)
 {
@@ -129,11 +160,7 @@ static void gap(struct device *d, int64_t from, int64_t to, const struct work *n
 	if (next && next->call != CALL_NONE)
 		asked = clamp(d->s->calls[next->call].begin, from, to);
 	not_asked(d, from, asked, drained);
-	/* Asked for before the device fell idle: something else held it up. */
-	if (asked == from)
-		d->out->ns[CLASS_OTHER] += to - asked;
-	else
-		d->out->ns[CLASS_OVERHEAD] += to - asked;
+	asked_for(d, asked, to, asked == from);
 }
 
 static void window(struct device *d, int64_t from, int64_t to)
@@ -163,15 +190,14 @@ static void window(struct device *d, int64_t from, int64_t to)
 }
 
 /* [from, to) is where the process was covered. */
-static void chunks(struct device *d, int64_t first, int64_t last, int64_t from, int64_t to)
+static void chunks(struct device *d, int64_t from, int64_t to)
 {
 	struct shares *out = d->out;
-	int64_t each = (last - first) / SHARE_CHUNKS + 1;
 
-	out->chunk_from = first;
+	out->chunk_from = d->first;
 	for (int i = 0; i < SHARE_CHUNKS; i++) {
-		int64_t begin = clamp(first + each * i, from, to);
-		int64_t end = clamp(first + each * (i + 1), from, to);
+		int64_t begin = clamp(d->first + d->each * i, from, to);
+		int64_t end = clamp(d->first + d->each * (i + 1), from, to);
 		int64_t ns[FEED_STATES] = { 0 };
 
 		if (end <= begin)
@@ -187,35 +213,48 @@ static void chunks(struct device *d, int64_t first, int64_t last, int64_t from, 
  * A wait that drains the queue exposes the CPU's preparing, which could have gone on while
  * the GPU worked. Without waits the window would take as long as the longer of what the
  * CPU does and what the GPU does: so much of the drained time is the waits' doing, and the
- * rest would be idle anyway.
+ * rest would be idle anyway. What others' work took is taken out, so that the answer is the
+ * same as if the process had the device alone.
  */
 static void blame_waits(struct shares *v)
 {
 	int64_t cpu = v->feed[FEED_DISPATCH] + v->feed[FEED_COLD] + v->feed[FEED_AWAY];
 	int64_t needed = cpu * v->devices > v->busy ? cpu * v->devices : v->busy;
-	int64_t could = v->window - needed - v->ns[CLASS_SYNC];
+	int64_t alone = v->window - v->ns[CLASS_SHARED];
+	int64_t could = alone - needed - v->ns[CLASS_SYNC];
 	int64_t moved = clamp(could, 0, v->drained);
 
 	v->ns[CLASS_OVERHEAD] -= moved;
 	v->ns[CLASS_SYNC] += moved;
 }
 
-static int one_device(struct device *d)
+static void find_chunks(struct device *d)
 {
 	const struct session *s = d->s;
 	int64_t first = INT64_MAX, last = 0;
+
+	for (size_t i = 0; i < s->covers_count; i++) {
+		if (s->covers[i].process != d->process)
+			continue;
+		first = s->covers[i].begin < first ? s->covers[i].begin : first;
+		last = s->covers[i].end > last ? s->covers[i].end : last;
+	}
+	d->first = first < last ? first : last;
+	d->each = (last - d->first) / SHARE_CHUNKS + 1;
+}
+
+static int one_device(struct device *d)
+{
+	const struct session *s = d->s;
 	int err = device_new(d);
 
+	find_chunks(d);
 	for (size_t i = 0; !err && i < s->covers_count; i++) {
 		if (s->covers[i].process != d->process)
 			continue;
 		window(d, s->covers[i].begin, s->covers[i].end);
-		first = s->covers[i].begin < first ? s->covers[i].begin : first;
-		last = s->covers[i].end > last ? s->covers[i].end : last;
+		chunks(d, s->covers[i].begin, s->covers[i].end);
 	}
-	for (size_t i = 0; !err && i < s->covers_count; i++)
-		if (s->covers[i].process == d->process)
-			chunks(d, first, last, s->covers[i].begin, s->covers[i].end);
 	device_free(d);
 	return err;
 }

@@ -306,3 +306,42 @@ bool timeline_works_on(const struct session *s, uint32_t process, uint32_t physi
 			return true;
 	return false;
 }
+
+bool timeline_shared(const struct session *s, uint32_t process, uint32_t physical)
+{
+	for (size_t i = 0; i < s->streams_count; i++)
+		if (s->streams[i].process != process && s->streams[i].works &&
+		    s->devices[s->streams[i].device].physical == physical)
+			return true;
+	return false;
+}
+
+int neighbours_find(const struct session *s, uint32_t process, uint32_t physical,
+		    struct neighbours *out)
+{
+	int err;
+
+	*out = (struct neighbours){ 0 };
+	if (!timeline_shared(s, process, physical))
+		return 0;
+	err = device_busy(s, physical, WORK_CLASS_ALL, &out->all);
+	return err ? err : timeline_device(s, process, physical, WORK_CLASS_ALL, &out->own);
+}
+
+void neighbours_free(struct neighbours *n)
+{
+	spans_free(&n->all);
+	spans_free(&n->own);
+}
+
+int64_t neighbours_ran(const struct neighbours *n, int64_t from, int64_t to)
+{
+	return spans_within(&n->all, from, to) - spans_within(&n->own, from, to);
+}
+
+int64_t neighbours_held(const struct neighbours *n, int64_t from, int64_t to)
+{
+	int64_t ran = neighbours_ran(n, from, to);
+
+	return ran > 0 && ran >= to - from - ran ? to - from : ran;
+}

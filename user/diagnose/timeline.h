@@ -66,4 +66,26 @@ int timeline_device(const struct session *s, uint32_t process, uint32_t physical
 /* Did any of its works run there? */
 bool timeline_works_on(const struct session *s, uint32_t process, uint32_t physical);
 
+/*
+ * When a device worked, for anybody and for one process. Empty, so that nobody else ever
+ * worked, where no other process is known to have used the device.
+ */
+struct neighbours {
+	struct spans all, own;
+};
+
+bool timeline_shared(const struct session *s, uint32_t process, uint32_t physical);
+/* 0 or -ENOMEM; free it in any case. */
+int neighbours_find(const struct session *s, uint32_t process, uint32_t physical,
+		    struct neighbours *out);
+void neighbours_free(struct neighbours *n); /* may be repeated */
+/* ns of [from, to) in which the device did others' work and not this process's. */
+int64_t neighbours_ran(const struct neighbours *n, int64_t from, int64_t to);
+/*
+ * ns of a wait for the device, from asking to beginning, that are the others' doing: all of it
+ * if their work fills half or more, because a time slice and the switching to and from it are
+ * as long as the gaps between what runs in it; else what they ran.
+ */
+int64_t neighbours_held(const struct neighbours *n, int64_t from, int64_t to);
+
 #endif

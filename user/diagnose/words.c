@@ -138,6 +138,7 @@ const char *class_words(enum diag_class class, enum diag_basis basis)
 		[CLASS_BACK_PRESSURED] = "launches blocked",
 		[CLASS_COLD] = "GPU idle, first calls and loading",
 		[CLASS_OTHER] = "GPU idle, work asked for had not begun",
+		[CLASS_SHARED] = "GPU ran other processes' work",
 	};
 	static const char *const cpu[CLASSES] = {
 		[CLASS_GPU] = "threads waited for the GPU",
@@ -147,6 +148,7 @@ const char *class_words(enum diag_class class, enum diag_basis basis)
 		[CLASS_STARVED] = "threads were away from CUDA",
 		[CLASS_BACK_PRESSURED] = "launches were held up, a full queue",
 		[CLASS_COLD] = "first calls and loading", [CLASS_OTHER] = "other",
+		[CLASS_SHARED] = "other processes' work",
 	};
 
 	return basis == BASIS_CPU_GPU ? gpu[class] : cpu[class];

@@ -167,8 +167,8 @@ static void verdict(struct json *j, const struct snapshot_verdict *v)
 	json_string(j, diag_basis_words[v->basis]);
 	json_key(j, "verdict_shares");
 	json_begin_object(j);
-	for (int i = 0; i < CLASSES; i++)
-		if (i != CLASS_SYNC && i != CLASS_OTHER) /* these need GPU time */
+	for (int i = 0; i < CLASSES; i++) /* without those that need GPU time */
+		if (i != CLASS_SYNC && i != CLASS_OTHER && i != CLASS_SHARED)
 			estimate(j, diag_class_words[i], v->share[i], 4);
 	json_end_object(j);
 }

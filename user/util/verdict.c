@@ -11,7 +11,7 @@ const char *const diag_class_words[CLASSES + 1] = {
 	[CLASS_GPU] = "gpu", [CLASS_COMM] = "comm", [CLASS_COPY] = "copy",
 	[CLASS_OVERHEAD] = "overhead", [CLASS_SYNC] = "sync", [CLASS_STARVED] = "starved",
 	[CLASS_BACK_PRESSURED] = "back_pressured", [CLASS_COLD] = "cold",
-	[CLASS_OTHER] = "other",
+	[CLASS_OTHER] = "other", [CLASS_SHARED] = "shared",
 };
 
 const char *const diag_verdict_words[VERDICTS] = {
@@ -32,6 +32,7 @@ enum diag_verdict verdict_of_class(enum diag_class class)
 		[CLASS_SYNC] = VERDICT_SYNC_BOUND, [CLASS_STARVED] = VERDICT_STARVED,
 		[CLASS_BACK_PRESSURED] = VERDICT_BACK_PRESSURED,
 		[CLASS_COLD] = VERDICT_COLD_START, [CLASS_OTHER] = VERDICT_MIXED,
+		[CLASS_SHARED] = VERDICT_MIXED,
 	};
 
 	return of[class];

@@ -24,6 +24,7 @@ enum diag_class {
 	CLASS_BACK_PRESSURED, /* launches blocked on a full queue */
 	CLASS_COLD,	   /* modules, contexts, first calls */
 	CLASS_OTHER,	   /* work was asked for and had not begun: dependencies, resources */
+	CLASS_SHARED,	   /* and meanwhile the device did other processes' work: not idle */
 	CLASSES,
 };
 
