@@ -268,7 +268,7 @@ def test_the_job_is_killed(tmp_path):
     assert tracing.returncode == 0, tracing.err
     rec = works.Recorded(tmp_path / "t.gbpf")
     assert len(rec.of("gone", job.pid)) == 1
-    truth = {(w.correlation, w.begin) for w in gbpf.truths(tmp_path)[job.pid].work}
+    truth = {(w.told, w.begin) for w in gbpf.truths(tmp_path)[job.pid].work}
     assert len(rec.works) > 300
     ids = {c for c, _ in truth}
     assert all(w["correlation"] in ids for w in rec.works)

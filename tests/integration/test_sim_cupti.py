@@ -193,8 +193,40 @@ def test_graphs_ids_in_later_sessions(run, env):
     assert set(seen) == {"SIMCUPTI_VERSION" in env}
 
 
+def test_a_call_of_which_the_end_is_not_seen(run):
+    """Recording of calls goes off while the thread is in a sync: until it makes a call that is
+    recorded again, its works have the sync's id."""
+    done = run("--pattern", "longsync", "--launches", 20, "--rate", 40000, "--wait-us", 3000,
+               "--iterations", 40, client="system,all,calls,on=13,off=11")
+    truth, shift = done.truth, done.shift()
+    calls = [c for c in truth.calls if c.library == "driver"]
+    at = {id(c): n for n, c in enumerate(calls)}
+    first = truth.work[0].correlation - at[id(truth.work[0].call)]
+    records = {r["correlation"]: r for r in done.calls}
+    ids = {r["start"] - shift: r["correlation"] for r in done.records}
+    offs = list(zip(*([r["at"] for r in done.lines if w in r] for w in ("stops", "stopped"))))
+    stuck, clear, seen = 0, True, collections.Counter()
+    for n, call in enumerate(calls):
+        own = n + first
+        if own in records:
+            assert name_of(records[own]) == call.api
+            stuck, clear = 0, True
+        elif any(call.entry < a and b < call.leave for a, b in offs):
+            stuck = stuck or own
+        elif any(a <= call.leave and call.entry <= b for a, b in offs):
+            clear = False  # which came first is not known
+        for work in (w for w in truth.work if clear and w.call is call):
+            assert work.correlation == own
+            assert work.told == ids[work.begin] == (stuck or own)
+            seen[bool(stuck), own in records] += 1
+    assert seen[True, False] > 20 and seen[False, True] > 100 and not seen[True, True]
+    assert len(done.pairs()) == len(truth.work)
+
+
 def test_work_that_has_not_ended(run):
     done = run("--pattern", "midexit", client="system")
+    assert not done.records and done.said("outstanding") == [1], "one buffer has all"
+    done = run("--pattern", "midexit", client="system,buffer=2000")
     ended = {r["start"] for r in done.records}
     assert ended and len(ended) < len(done.truth.work)
     for record, work in done.pairs():
@@ -253,7 +285,7 @@ def test_a_subscriber_is_called_at_entry_and_exit(run):
 def test_detached_within_a_call(run):
     """As CUPTI wants it; the program goes on, with nobody listening."""
     done = run("--pattern", "train", "--iterations", 3,
-               client="system,subscribe,callbacks,detach=99")
+               client="system,subscribe,callbacks,buffer=600,detach=99")
     assert done.said("finalized") == [0]
     assert 0 < len(done.records) < len(done.truth.work)
     for record, work in done.pairs():

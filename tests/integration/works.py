@@ -83,7 +83,7 @@ def check_process(rec, one):
     error = rec.error(one.pid)
     rows = grouped((r for r in rec.works if r["pid"] == one.pid),
                    lambda r: (r["correlation"], r["node"]))
-    seen = grouped((w for w in one.work if w.correlation), lambda w: (w.correlation, w.node))
+    seen = grouped((w for w in one.work if w.told), lambda w: (w.told, w.node))
     missing = []
     for key, works in seen.items():
         got = sorted(rows.pop(key, []), key=lambda r: r["begin"])

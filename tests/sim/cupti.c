@@ -72,6 +72,7 @@ static void forget_in_child(void)
 	memset((void *)cupti.left_out, 0, sizeof(cupti.left_out));
 	forget_subscriber();
 	atomic_store(&cupti.enabled, 0);
+	atomic_fetch_add(&cupti.life, 1);
 	cupti.pending = (struct cupti_list){ 0 };
 }
 
@@ -114,12 +115,16 @@ static int listen_to(atomic_bool *what, bool on)
 static int enable_kind(uint32_t kind, bool on, const void *caller)
 {
 	int err = CUPTI_OK;
+	bool off;
 
 	if (!kind || kind >= CUPTI_KINDS)
 		return CUPTI_INVALID_KIND;
 	pthread_mutex_lock(&cupti.lock);
 	cupti_guard_enable(kind, on, caller);
+	off = !on && atomic_load(&cupti.on[kind]);
 	err = listen_to(&cupti.on[kind], on);
+	if (off && (kind == CUPTI_DRIVER || kind == CUPTI_RUNTIME))
+		atomic_fetch_add(&cupti.offs[kind == CUPTI_RUNTIME], 1);
 	pthread_mutex_unlock(&cupti.lock);
 	return err;
 }
@@ -235,6 +240,7 @@ static int finalize(const void *caller)
 	memset((void *)cupti.on, 0, sizeof(cupti.on));
 	memset((void *)cupti.left_out, 0, sizeof(cupti.left_out));
 	atomic_store(&cupti.enabled, 0);
+	atomic_fetch_add(&cupti.life, 1);
 	pthread_mutex_unlock(&cupti.lock);
 	cupti_forget();
 	return CUPTI_OK;

@@ -29,6 +29,7 @@ struct cupti_settings {
 	int64_t offset_ns, drift_ppm;
 	const char *fail, *delay, *log;
 	bool reset_loses;
+	bool spare; /* an empty buffer is kept at hand */
 };
 
 struct cupti_buffer {
@@ -103,7 +104,10 @@ struct cupti {
 	struct cupti_list pending;
 	uint64_t dropped, device_records;
 	atomic_uint correlation; /* the next call's */
-	struct cupti_buffer *device; /* being filled, drain's */
+	atomic_uint offs[2];	 /* calls of the driver, of the runtime: recorded no more */
+	atomic_uint life;	 /* finalized, or forked, so often */
+	struct cupti_buffer *device; /* being filled, drain's; which one it is: lock's, too */
+	struct cupti_buffer *reserved; /* to be the next such one, lock's */
 	struct cupti_buffer *calls;  /* being filled, lock's */
 	struct cupti_buffer *full;   /* to be delivered, newest first */
 	struct cupti_name *names;
@@ -138,6 +142,8 @@ extern const struct sim_hooks cupti_hooks;
 
 /* cupti_records.c */
 void cupti_call_record(const struct sim_call *c, uint64_t end, int ret);
+/* Work of that kind has begun to have a record: there is a buffer for it. No lock is held. */
+void cupti_reserve(uint32_t kind);
 void cupti_pending_add(struct cupti_list *l, struct cupti_pending *p);
 /* Makes records of what has ended, delivers buffers: full ones, or all. */
 void cupti_deliver(bool all, bool forced);

@@ -297,14 +297,26 @@ static void call_back(void *user, int domain, uint32_t cbid, const void *data)
 		report("finalized", cupti.cuptiFinalize());
 }
 
+static void stop_calls(void)
+{
+	report("stops", 0);
+	switch_calls(false);
+	report("stopped", 0);
+}
+
 static void *alternate(void *user)
 {
+	bool calls = option("calls", 0);
+
 	for (;;) {
 		usleep((useconds_t)client.on_ms * 1000);
 		pthread_mutex_lock(&client.turn);
-		end_session();
+		(calls ? stop_calls : end_session)();
 		usleep((useconds_t)client.off_ms * 1000);
-		begin_session();
+		if (calls)
+			switch_calls(true);
+		else
+			begin_session();
 		pthread_mutex_unlock(&client.turn);
 	}
 	return NULL;

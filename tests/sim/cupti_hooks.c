@@ -4,6 +4,12 @@
 
 #include "cupti.h"
 
+/* A call of this thread's whose end CUPTI did not see: to CUPTI, it is in it still. */
+static _Thread_local struct {
+	uint32_t correlation;
+	unsigned life;
+} stuck;
+
 /*
  * The subscriber may do anything in its callback: unsubscribe, finalize. It is not told of
  * what the runtime calls of the driver.
@@ -52,14 +58,35 @@ static void enter(struct sim_call *c)
 	while (!c->correlation)
 		c->correlation = atomic_fetch_add(&cupti.correlation, 1);
 	call_back(c, CUPTI_API_ENTER, &none);
-	if (recorded(c))
-		c->begin = (int64_t)cupti_clock_now();
+	c->offs = atomic_load(&cupti.offs[c->runtime]);
+	if (!recorded(c))
+		return;
+	c->begin = (int64_t)cupti_clock_now();
+	stuck.correlation = 0;
+}
+
+static uint32_t told(uint32_t correlation)
+{
+	bool is = stuck.correlation && stuck.life == atomic_load(&cupti.life);
+
+	return correlation && is ? stuck.correlation : correlation;
+}
+
+/* Once calls of its kind are recorded no more, one that had begun before has no end. */
+static void ended(const struct sim_call *c, int ret)
+{
+	if (c->offs == atomic_load(&cupti.offs[c->runtime])) {
+		cupti_call_record(c, cupti_clock_now(), ret);
+	} else if (told(c->correlation) == c->correlation) {
+		stuck.correlation = c->correlation;
+		stuck.life = atomic_load(&cupti.life);
+	}
 }
 
 static void leave(struct sim_call *c, int ret)
 {
 	if (c->begin)
-		cupti_call_record(c, cupti_clock_now(), ret);
+		ended(c, ret);
 	if (c->correlation)
 		call_back(c, CUPTI_API_EXIT, &ret);
 }
@@ -77,10 +104,10 @@ static uint32_t graph_id(const struct sim_work *w)
 	}
 	if ((uint32_t)w->is.node == 1) {
 		g->before = g->last;
-		g->last = w->is.correlation;
+		g->last = w->is.told;
 	}
 	if (cupti.sessions < 2 || cupti.set.graph_ids == GRAPH_IDS_TRUE)
-		return w->is.correlation;
+		return w->is.told;
 	return cupti.set.graph_ids == GRAPH_IDS_STALE ? g->earlier : g->before;
 }
 
@@ -102,13 +129,14 @@ static void work(const struct sim_work *w)
 
 	if (!atomic_load(&cupti.on[kind]) || !(p = malloc(sizeof(*p))))
 		return;
-	*p = (struct cupti_pending){ .work = *w, .correlation = w->is.correlation, .kind = kind };
+	*p = (struct cupti_pending){ .work = *w, .correlation = w->is.told, .kind = kind };
 	pthread_mutex_lock(&cupti.lock);
 	cupti.any_graph |= w->graph_exec != 0;
 	if (w->graph_exec)
 		p->correlation = graph_id(w);
 	cupti_pending_add(&cupti.pending, p);
 	pthread_mutex_unlock(&cupti.lock);
+	cupti_reserve(kind);
 }
 
 static void unload(char *text)
@@ -132,4 +160,4 @@ static void reset(uint32_t context)
 		cupti_deliver(true, false);
 }
 
-const struct sim_hooks cupti_hooks = { enter, leave, work, unload, reset };
+const struct sim_hooks cupti_hooks = { enter, leave, work, told, unload, reset };

@@ -78,6 +78,53 @@ static void retire(struct cupti_buffer **b)
 	pthread_cond_signal(&cupti.wake);
 }
 
+/* One is there, or one is being filled and that will do. */
+static void reserve(bool will_do)
+{
+	struct cupti_buffer *fresh;
+	bool there;
+
+	pthread_mutex_lock(&cupti.lock);
+	there = cupti.reserved || (will_do && cupti.device);
+	pthread_mutex_unlock(&cupti.lock);
+	fresh = there ? NULL : buffer_new();
+	pthread_mutex_lock(&cupti.lock);
+	if (!cupti.reserved) {
+		cupti.reserved = fresh;
+		fresh = NULL;
+	}
+	retire(&fresh);
+	pthread_mutex_unlock(&cupti.lock);
+}
+
+/* Its first record is written later; until then there is its kind. */
+void cupti_reserve(uint32_t kind)
+{
+	reserve(true);
+	pthread_mutex_lock(&cupti.lock);
+	if (!cupti.device && has_room(cupti.reserved, sizeof(kind)))
+		memcpy(cupti.reserved->at, &kind, sizeof(kind));
+	pthread_mutex_unlock(&cupti.lock);
+}
+
+/* The one that is full is to be delivered. drain is held. */
+static void next_device(void)
+{
+	struct cupti_buffer *fresh;
+
+	pthread_mutex_lock(&cupti.lock);
+	retire(&cupti.device);
+	cupti.device = cupti.reserved;
+	cupti.reserved = NULL;
+	pthread_mutex_unlock(&cupti.lock);
+	if (cupti.device)
+		return;
+	fresh = buffer_new();
+	pthread_mutex_lock(&cupti.lock);
+	cupti.device = fresh;
+	pthread_mutex_unlock(&cupti.lock);
+}
+
 static uint32_t this_thread(void)
 {
 	bool system = cupti.thread_type == CUPTI_THREAD_SYSTEM;
@@ -291,12 +338,8 @@ static void put(const struct cupti_pending *p, int64_t now)
 
 	cupti.device_records++;
 	size = make_record(&r, p, now);
-	if (!every(cupti.set.drop) && !has_room(cupti.device, size)) {
-		pthread_mutex_lock(&cupti.lock);
-		retire(&cupti.device);
-		pthread_mutex_unlock(&cupti.lock);
-		cupti.device = buffer_new();
-	}
+	if (!every(cupti.set.drop) && !has_room(cupti.device, size))
+		next_device();
 	if (every(cupti.set.drop) || !has_room(cupti.device, size))
 		count_dropped();
 	else
@@ -327,15 +370,19 @@ static struct cupti_list take(int64_t now, bool forced)
 	return parts[0];
 }
 
-static struct cupti_buffer *take_full(bool all)
+/* All: those not full, too, but for one of which work has not ended. */
+static struct cupti_buffer *take_full(bool all, bool forced)
 {
 	struct cupti_buffer *newest, *oldest = NULL, *next;
 
 	pthread_mutex_lock(&cupti.lock);
-	if (all) {
+	if (all && (forced || !cupti.pending.first)) {
 		retire(&cupti.device);
-		retire(&cupti.calls);
+		if (forced || !cupti.set.spare)
+			retire(&cupti.reserved);
 	}
+	if (all)
+		retire(&cupti.calls);
 	newest = cupti.full;
 	cupti.full = NULL;
 	pthread_mutex_unlock(&cupti.lock);
@@ -380,7 +427,7 @@ void cupti_deliver(bool all, bool forced)
 		put(p, now);
 		free(p);
 	}
-	for (b = take_full(all); b; b = next) {
+	for (b = take_full(all, forced); b; b = next) {
 		next = b->next;
 		complete = cupti_pair().complete;
 		if (complete)
@@ -388,6 +435,8 @@ void cupti_deliver(bool all, bool forced)
 		free(b);
 	}
 	free_names();
+	if (cupti.set.spare && !forced)
+		reserve(false);
 	pthread_mutex_unlock(&cupti.drain);
 }
 
@@ -415,6 +464,7 @@ void cupti_forget(void)
 		free(b);
 	}
 	free_buffer(&cupti.device);
+	free_buffer(&cupti.reserved);
 	free_buffer(&cupti.calls);
 	pthread_mutex_unlock(&cupti.lock);
 	pthread_mutex_unlock(&cupti.drain);

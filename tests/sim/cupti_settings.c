@@ -85,6 +85,7 @@ void cupti_settings_read(struct cupti_settings *s)
 		.delay = getenv("SIMCUPTI_DELAY"),
 		.log = getenv("SIMCUPTI_LOG"),
 		.reset_loses = reset && !strcmp(reset, "lose"),
+		.spare = number("SIMCUPTI_SPARE", 0) != 0,
 	};
 }
 

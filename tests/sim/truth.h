@@ -121,7 +121,8 @@ struct truth_work {
 	uint32_t value; /* that memory is set to */
 	uint32_t registers; /* per thread */
 	uint8_t from_device, to_device; /* of a copy between devices */
-	uint8_t pad[6];
+	uint8_t pad[2];
+	uint32_t told; /* the id that CUPTI's record has instead of correlation */
 };
 
 _Static_assert(sizeof(struct truth_work) == 128, "truth.py unpacks 128 bytes");

@@ -23,7 +23,7 @@ TOTAL = struct.Struct("<QQQQ")
 NOTE = struct.Struct("<qqII")
 WHATS = ("", "running", "runnable", "lock", "pipe", "disk", "sleep", "step", "mark",
          "profiled", "profiling", "refused")
-WORK = struct.Struct("<qqqQQQ8I3I3II4BII2B6x")
+WORK = struct.Struct("<qqqQQQ8I3I3II4BII2B2xI")
 WORK_KINDS = ("", "kernel", "copy", "set")
 UNLINED_AT = CHUNK - 12  # in the header, and after it what was not kept of the GPU's work
 
@@ -115,6 +115,7 @@ class Work:
     graph: int
     node: int  # 0: launched by itself
     correlation: int  # 0: CUPTI was not looking
+    told: int  # the id that CUPTI's record has: of that call, or of one it lost the end of
     tid: int
     call: Optional[Call]  # the innermost call that caused it; None: not kept
 
@@ -248,11 +249,11 @@ def _call(pid: int, row, apis: List[str], names: Dict[int, bytes]) -> Call:
 def _work(row, names: Dict[int, bytes], calls: Dict[int, Call]) -> Work:
     (enqueued, begin, end, call, size, node, tid, kind, device, context, stream, graph,
      correlation, name, gx, gy, gz, bx, by, bz, smem, copy, source, target, is_async, value,
-     registers, source_device, target_device) = row
+     registers, source_device, target_device, told) = row
     return Work(enqueued, begin, end, WORK_KINDS[kind], device, context, stream, names.get(name),
                 (gx, gy, gz), (bx, by, bz), smem, registers, size, copy, source, target,
                 source_device, target_device, bool(is_async), value, graph, node, correlation,
-                tid, calls.get(call))
+                told, tid, calls.get(call))
 
 
 def _notes(data, start: int, tid: int, count: int) -> Iterator[Note]:

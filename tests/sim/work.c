@@ -130,6 +130,7 @@ void sim_work_tell(const struct sim_stream *s, const struct sim_span *when, stru
 	w->is.context = sim_context_id(s->ctx);
 	w->is.stream = s->id;
 	w->is.correlation = hooks ? correlation : 0;
+	w->is.told = hooks ? hooks->told(correlation) : 0;
 	if (keep)
 		keep(&w->is);
 	if (hooks)

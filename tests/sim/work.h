@@ -24,6 +24,7 @@ struct sim_call {
 	bool inner;	      /* of the driver, by the runtime: correlation is that one's */
 	uint32_t correlation; /* set by enter() */
 	uint32_t outer;	      /* that of the call around it */
+	unsigned offs;	      /* CUPTI's, as begin */
 	bool inside;	      /* there is a call of the runtime around it */
 	const char *function;
 	uint64_t data;	      /* a subscriber's */
@@ -47,6 +48,8 @@ struct sim_hooks {
 	void (*enter)(struct sim_call *c);
 	void (*leave)(struct sim_call *c, int ret);
 	void (*work)(const struct sim_work *w);
+	/* What the record of a work says, that this call causes on this thread. */
+	uint32_t (*told)(uint32_t correlation);
 	void (*unload)(char *name); /* the kernel is gone; its name is the hook's to free */
 	void (*reset)(uint32_t context); /* a context goes */
 };
