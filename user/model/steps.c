@@ -5,262 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/grow.h"
-#include "model/map.h"
-#include "model/rhythm.h"
-#include "probe/catalogue.h"
-
-#define LEAST_TIMES 3 /* a token must come, to speak of a period */
-/* Tokens that are told apart: all further ones are one more, which no step begins with. */
-#define TOKENS_MOST UINT16_MAX
-
-/* A function, a kernel whatever launched it, or an executable graph. */
-struct token {
-	uint32_t times, first, last; /* positions in the sequence */
-	uint32_t usual, votes;	     /* distance between two of them: majority vote */
-	uint32_t regular;	     /* distances that are the usual one, about */
-	uint32_t rhythm;	     /* index + 1, where distances come again after several */
-	int64_t pause;		     /* ns, sum of the time since the token before */
-};
-
-struct sequence {
-	const struct session *s;
-	struct map ids;
-	struct token *tokens;
-	size_t tokens_count, tokens_cap;
-	struct rhythm *rhythms; /* of the tokens without a usual distance */
-	size_t rhythms_count;
-	uint16_t *at;	/* token of each position: jobs have tens of millions */
-	uint32_t *call; /* and the first call of its run; not owned */
-	size_t count;
-};
-
-static bool makes_work(const struct session *s, const struct call *c)
-{
-	const struct session_api *api = &s->apis[c->api];
-
-	if (c->flags & CALL_NO_BEGIN)
-		return false;
-	return api->sorts & (API_IS_LAUNCH | API_IS_WAIT | API_IS_COPY) ||
-	       api->kind == API_COLLECTIVE;
-}
-
-static bool is_graph(const struct session *s, const struct call *c)
-{
-	return s->apis[c->api].sorts & API_IS_GRAPH_LAUNCH;
-}
-
-static int token_add(struct sequence *q, uint64_t api, uint64_t what, uint32_t *out)
-{
-	*out = (uint32_t)q->tokens_count;
-	if (q->tokens_count > TOKENS_MOST) {
-		*out = TOKENS_MOST;
-		return 0;
-	}
-	if (GROW(q->tokens, q->tokens_cap, q->tokens_count + 1) ||
-	    map_put(&q->ids, api, what, *out))
-		return -ENOMEM;
-	q->tokens[q->tokens_count++] = (struct token){ 0 };
-	return 0;
-}
-
-static int token_of(struct sequence *q, const struct call *c, uint32_t *out)
-{
-	uint64_t api = c->api + 1ull, what = 0;
-	uint32_t at;
-
-	if (c->kernel != UINT32_MAX) {
-		api = 0;
-		what = c->kernel;
-	} else if (is_graph(q->s, c) && c->flags & CALL_ARGS_CALL) {
-		what = q->s->transfers[c->args].object;
-	}
-	at = map_get(&q->ids, api, what);
-	if (at == MAP_NONE)
-		return token_add(q, api, what, out);
-	*out = at;
-	return 0;
-}
-
-/* In place: the first calls of runs are fewer than the calls. */
-static int sequence_make(struct sequence *q, uint32_t *calls, size_t count)
-{
-	uint32_t before = UINT32_MAX, token;
-
-	q->call = calls;
-	q->at = malloc((count + 1) * sizeof(*q->at));
-	if (!q->at)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		uint32_t call = calls[i];
-		const struct call *c = &q->s->calls[call];
-
-		if (!makes_work(q->s, c))
-			continue;
-		if (token_of(q, c, &token))
-			return -ENOMEM;
-		if (token == before && !is_graph(q->s, c))
-			continue;
-		before = token;
-		q->at[q->count] = (uint16_t)token;
-		q->call[q->count++] = call;
-	}
-	return 0;
-}
-
-static void sequence_free(struct sequence *q)
-{
-	map_free(&q->ids);
-	free(q->tokens);
-	free(q->rhythms);
-	free(q->at);
-}
-
-/* Boyer and Moore's majority vote: what more than half of the distances are, if anything. */
-static void vote(struct token *t, uint32_t distance)
-{
-	if (!t->votes)
-		t->usual = distance;
-	if (t->usual == distance)
-		t->votes++;
-	else
-		t->votes--;
-}
-
-static int64_t begin_at(const struct sequence *q, size_t position)
-{
-	return q->s->calls[q->call[position]].begin;
-}
-
-static bool about(uint32_t distance, uint32_t usual)
-{
-	return rhythm_about(distance, usual, 0);
-}
-
-/* Time since the token before. */
-static int64_t pause_at(const struct sequence *q, size_t position)
-{
-	return position ? begin_at(q, position) - begin_at(q, position - 1) : 0;
-}
-
-static void measure(struct sequence *q)
-{
-	for (size_t i = 0; i < q->count; i++) {
-		struct token *t = &q->tokens[q->at[i]];
-
-		if (t->times)
-			vote(t, (uint32_t)i - t->last);
-		else
-			t->first = (uint32_t)i;
-		t->pause += pause_at(q, i);
-		t->last = (uint32_t)i;
-		t->times++;
-	}
-	for (size_t k = 0; k < q->tokens_count; k++)
-		q->tokens[k].last = q->tokens[k].first;
-	for (size_t i = 0; i < q->count; i++) {
-		struct token *t = &q->tokens[q->at[i]];
-
-		t->regular += i > t->first && about((uint32_t)i - t->last, t->usual);
-		t->last = (uint32_t)i;
-	}
-}
-
-/* Over at least half of the sequence. */
-static bool is_widespread(const struct sequence *q, const struct token *t)
-{
-	return t - q->tokens != TOKENS_MOST && t->times >= LEAST_TIMES &&
-	       t->last - t->first >= q->count / 2;
-}
-
-static double regularity(const struct token *t)
-{
-	return (double)t->regular / (t->times - 1);
-}
-
-static struct rhythm *rhythm_of(const struct sequence *q, const struct token *t)
-{
-	return t->rhythm ? &q->rhythms[t->rhythm - 1] : NULL;
-}
-
-/* Gives each token without a usual distance a rhythm to look for. */
-static int rhythms_make(struct sequence *q)
-{
-	for (size_t k = 0; k < q->tokens_count; k++) {
-		struct token *t = &q->tokens[k];
-
-		if (is_widespread(q, t) && regularity(t) < STEPS_REGULAR)
-			t->rhythm = (uint32_t)++q->rhythms_count;
-	}
-	q->rhythms = calloc(q->rhythms_count + 1, sizeof(*q->rhythms));
-	if (!q->rhythms)
-		return -ENOMEM;
-	for (size_t k = 0; k < q->tokens_count; k++) {
-		struct token *t = &q->tokens[k];
-
-		if (t->rhythm)
-			rhythm_start(rhythm_of(q, t), (t->last - t->first) / (t->times - 1) / 50);
-	}
-	return 0;
-}
-
-/* Shows all rhythms their tokens' distances. */
-static void rhythms_pass(struct sequence *q, bool learn)
-{
-	for (size_t k = 0; k < q->tokens_count; k++)
-		if (q->tokens[k].rhythm)
-			q->tokens[k].last = q->tokens[k].first;
-	for (size_t i = 0; i < q->count; i++) {
-		struct token *t = &q->tokens[q->at[i]];
-
-		if (!t->rhythm)
-			continue;
-		if (i > t->first && learn)
-			rhythm_learn(rhythm_of(q, t), (uint32_t)i - t->last, pause_at(q, t->last));
-		else if (i > t->first)
-			rhythm_hear(rhythm_of(q, t), (uint32_t)i - t->last);
-		t->last = (uint32_t)i;
-	}
-}
-
-/* Tokens keep their rhythm if they have one; the usual distance is then that of its periods. */
-static int rhythms_find(struct sequence *q)
-{
-	size_t kept = 0;
-	int err = rhythms_make(q);
-
-	if (err || !q->rhythms_count)
-		return err;
-	rhythms_pass(q, false);
-	for (size_t k = 0; k < q->tokens_count; k++) {
-		struct rhythm *r = rhythm_of(q, &q->tokens[k]);
-
-		if (r && rhythm_length(r))
-			kept++;
-		else
-			q->tokens[k].rhythm = 0;
-		if (r)
-			rhythm_rewind(r);
-	}
-	if (!kept)
-		return 0;
-	rhythms_pass(q, true);
-	for (size_t k = 0; k < q->tokens_count; k++) {
-		struct token *t = &q->tokens[k];
-
-		if (t->rhythm && rhythm_holds(rhythm_of(q, t)))
-			t->usual = rhythm_period(rhythm_of(q, t));
-		else
-			t->rhythm = 0;
-	}
-	return 0;
-}
-
-/* Comes once a period, at the same place, or as often and at the same places. */
-static bool is_periodic(const struct sequence *q, const struct token *t)
-{
-	return is_widespread(q, t) && (t->rhythm || regularity(t) >= STEPS_REGULAR);
-}
+#include "model/sequence.h"
 
 /* How many tokens come once in a period of about that many. */
 static size_t own_tokens(const struct sequence *q, uint32_t period)
@@ -268,7 +13,7 @@ static size_t own_tokens(const struct sequence *q, uint32_t period)
 	size_t own = 0;
 
 	for (size_t k = 0; k < q->tokens_count; k++)
-		own += is_periodic(q, &q->tokens[k]) && about(q->tokens[k].usual, period);
+		own += token_is_periodic(q, &q->tokens[k]) && rhythm_about(q->tokens[k].usual, period, 0);
 	return own;
 }
 
@@ -283,7 +28,7 @@ static uint32_t outermost_period(const struct sequence *q)
 		for (size_t k = 0; k < q->tokens_count; k++) {
 			const struct token *t = &q->tokens[k];
 
-			if (is_periodic(q, t) && t->usual < limit && t->usual > period)
+			if (token_is_periodic(q, t) && t->usual < limit && t->usual > period)
 				period = t->usual;
 		}
 		if (!period || own_tokens(q, period) * STEPS_OWN_TOKENS >= period)
@@ -310,7 +55,7 @@ static struct anchor anchor_of(const struct sequence *q, uint32_t period)
 		double pause = (double)t->pause / t->times;
 		uint32_t from = 0;
 
-		if (!is_periodic(q, t) || !about(t->usual, period))
+		if (!token_is_periodic(q, t) || !rhythm_about(t->usual, period, 0))
 			continue;
 		if (r)
 			from = rhythm_begin(r, &pause);
@@ -384,34 +129,90 @@ static void begin_each(const struct sequence *q, uint32_t token, struct steps *o
 
 	for (size_t i = t->first; i <= t->last; i++)
 		if (q->at[i] == token)
-			out->begins[out->count++] = begin_at(q, i);
+			out->begins[out->count++] = sequence_begin(q, i);
 	out->anchor = q->call[t->first];
 }
 
+/* Where steps begin and end while a rhythm is followed; times of a token are numbered. */
+struct follower {
+	const struct sequence *q;
+	struct steps *out;
+	uint32_t at[RHYTHM_MOST]; /* positions of the last times */
+	uint32_t length, sure_at; /* time that the last sure step ended with */
+	size_t sure;		  /* begins that are */
+};
+
+static void add_begin(struct follower *f, uint32_t position)
+{
+	f->out->begins[f->out->count++] = sequence_begin(f->q, position);
+}
+
 /*
- * A step begins and ends with each whole rhythm, wherever one is. Between two of them the
- * tokens are counted, and where that does not come out even it was one odd step.
+ * Each whole rhythm is a step, wherever it is. Between two of them the times are counted;
+ * where that does not come out even, it was one odd step.
  */
+static void follow(struct follower *f, uint32_t time, uint32_t position, bool whole)
+{
+	uint32_t from = time - f->length;
+
+	if (!whole || (f->sure && from < f->sure_at)) {
+		if (f->sure && (time - f->sure_at) % f->length == 0)
+			add_begin(f, position);
+		return;
+	}
+	if (!f->sure || (from - f->sure_at) % f->length) {
+		f->out->count = f->sure;
+		add_begin(f, f->at[from % RHYTHM_MOST]);
+	}
+	if (!f->sure)
+		f->out->anchor = f->q->call[f->at[from % RHYTHM_MOST]];
+	add_begin(f, position);
+	f->sure = f->out->count;
+	f->sure_at = time;
+}
+
 static void begin_by_rhythm(const struct sequence *q, struct anchor a, struct steps *out)
 {
 	const struct token *t = &q->tokens[a.token];
 	struct rhythm r = *rhythm_of(q, t);
-	uint32_t at[RHYTHM_MOST], last = t->first, times = 0, taken = 0, sure = 0;
+	struct follower f = { .q = q, .out = out, .length = r.length };
+	uint32_t time = 0, last = t->first;
 
 	rhythm_rewind(&r);
 	for (size_t i = t->first; i <= t->last; i++) {
 		if (q->at[i] != a.token)
 			continue;
-		if (times)
-			rhythm_push(&r, (uint32_t)i - last);
-		last = (uint32_t)i;
-		if (times >= taken + r.length && rhythm_ends(&r, a.from)) {
-			uint32_t from = times - r.length;
-
-			if (from > taken || !out->count) ...
-		}
-		at[times++ % RHYTHM_MOST] = (uint32_t)i;
+		if (time)
+			rhythm_hear(&r, (uint32_t)i - last);
+		follow(&f, time, (uint32_t)i, rhythm_ends(&r, a.from));
+		f.at[time++ % RHYTHM_MOST] = last = (uint32_t)i;
 	}
+	out->count = f.sure;
+}
+
+static int take_steps(const struct sequence *q, struct anchor a, uint32_t period,
+		      struct steps *out)
+{
+	const struct token *t = &q->tokens[a.token];
+	int64_t all = sequence_begin(q, q->count - 1) - sequence_begin(q, 0), covered;
+	int err;
+
+	out->begins = calloc(t->times, sizeof(*out->begins));
+	if (!out->begins)
+		return -ENOMEM;
+	if (t->rhythm)
+		begin_by_rhythm(q, a, out);
+	else
+		begin_each(q, a.token, out);
+	if (!out->count) {
+		steps_free(out);
+		return 0;
+	}
+	out->calls = period;
+	covered = out->begins[out->count - 1] - out->begins[0];
+	out->confidence = token_regularity(q, t) * (all > 0 ? (double)covered / (double)all : 0);
+	err = find_cuts(q->s, out);
+	return err ? err : lengths(out);
 }
 
 /* Overwrites calls. */
@@ -425,7 +226,9 @@ static int steps_in(const struct session *s, uint32_t *calls, size_t count, stru
 	err = sequence_make(&q, calls, count);
 	if (err || !q.count || !q.tokens)
 		goto out;
-	measure(&q);
+	err = sequence_measure(&q);
+	if (err)
+		goto out;
 	period = outermost_period(&q);
 	if (period)
 		err = take_steps(&q, anchor_of(&q, period), period, out);

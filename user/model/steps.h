@@ -5,9 +5,10 @@
  * The launching threads' calls that make or await GPU work are taken in the order in
  * which they began, as tokens (function, kernel or graph); a run of one token counts once,
  * but for graphs, of which each launch counts. A token that comes once a step lies the same
- * number of tokens apart each time. Several periods
- * nest (layers, micro-batches, optimizer steps, logging): the outermost counts of which
- * one token in STEPS_OWN_TOKENS is its own, so that rare logging makes no step.
+ * number of tokens apart each time; one that comes several times, or in steps that differ
+ * by turns, has distances that come again after several (rhythm.h). Several periods nest
+ * (layers, micro-batches, optimizer steps, logging): the outermost counts of which one token
+ * in STEPS_OWN_TOKENS is its own, so that rare logging makes no step.
  */
 #ifndef GBPF_MODEL_STEPS_H
 #define GBPF_MODEL_STEPS_H
