@@ -268,3 +268,15 @@ def test_cppcheck():
 @pytest.mark.parametrize("name", SHELL)
 def test_shellcheck(name):
     passes([need("shellcheck"), name])
+
+
+# Of pytest's fixtures, which are imported and then named by arguments, the tool knows nothing.
+FIXTURES = re.compile(r"^tests/integration/.*(imported but unused|redefinition of unused)")
+
+
+def test_python_names_are_defined():
+    done = subprocess.run(
+        [need("pyflakes3"), *PYTHON], cwd=ROOT, stdin=subprocess.DEVNULL, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    )
+    complain([line for line in done.stdout.splitlines() if not FIXTURES.match(line)])

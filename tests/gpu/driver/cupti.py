@@ -15,19 +15,19 @@ from check import JOBS, Skip
 from jobs import Trouble, die_with_parent
 
 WORKS = "10,1,2"    # kernels, copies, sets; "+": calls in moments, as the sidecar records them
-VARIANTS = {        # what is left on empty launches
-    "nothing": ["rest", "rest", "rest"],
-    "opened": ["rest", "open", "rest"],
-    "subscribed": ["rest", "open", "subscribe"],
-    "works": ["rest", "open", f"on={WORKS}", "off"],
-    "serial kernels": ["rest", "open", "on=3", "off"],
-    "kernels": ["rest", "open", "on=10", "off"],
-    "copies and sets": ["rest", "open", "on=1,2", "off"],
-    "calls": ["rest", "open", "on=4,5", "off"],
-    "works and moments": ["rest", "open", f"on={WORKS}+", "off", "subscribe"],
-    "finalized": ["rest", "open", f"on={WORKS}", "off", "finalize"],
+NOTHING = "nothing"
+VARIANTS = {        # what happens to each process, after it was measured alone
+    NOTHING: ["rest", "rest", "rest"],
+    "opened": ["open", "rest", "rest"],
+    "subscribed": ["open", "subscribe", "rest"],
+    "works": ["open", f"on={WORKS}", "off"],
+    "kernels": ["open", "on=10", "off"],
+    "copies and sets": ["open", "on=1,2", "off"],
+    "calls": ["open", "on=4,5", "off"],
+    "works and moments": ["open", f"on={WORKS}+", "off"],
+    "finalized": [f"open on={WORKS}", "off", "finalize"],
 }
-ROUNDS = 2
+ROUNDS = 8
 
 
 def libcupti(check):

@@ -7,7 +7,6 @@ import shutil
 import statistics
 import time
 
-import checks
 import compare
 import kineto
 import stats

@@ -262,6 +262,34 @@ def left_on_launches(check):
     check.expect("both jobs run on", all(j.alive() for j in jobs.values()))
 
 
+def why_left(check):
+    """What of a trace makes launches dearer afterwards, against a job never traced."""
+    if check.setting.simulated:
+        raise Skip("the stand-in's code fits into a cache")
+    jobs = {name: job.ready(60) for name, job in zip("ab", check.jobs)}
+    rng, b = random.Random(time.time_ns()), jobs["b"]
+
+    def trace(*arguments):
+        b.free()
+        check.record("-p", str(b.pid), "-d", "0", "--quiet", *arguments).stop()
+        b.end_free()
+
+    left_pairs(check, jobs, rng)
+    base = left_pairs(check, jobs, rng)
+    for what, do in (("nothing", lambda: None),
+                     ("a trace of one function that is not called",
+                      lambda: trace("--api", "cuMemAllocPitch_v2")),
+                     ("a trace", trace), ("and 4 s", lambda: time.sleep(4)),
+                     ("and its code from the file again", lambda: b.ask("refault")),
+                     ("another trace", trace)):
+        do()
+        ratio = stats.ratio_of_groups(left_pairs(check, jobs, rng), base)
+        check.measure(f"an empty launch after {what}", round(ratio["ratio"], 4), "×",
+                      low=round(ratio["low"], 4), high=round(ratio["high"], 4), n=ratio["n"])
+        check.note(f"after {what}: code changed, KiB", residue.changed(b))
+    check.expect("both jobs run on", all(j.alive() for j in jobs.values()))
+
+
 def one_train(check):
     check.jobs = [check.torch("train")]
 
@@ -306,6 +334,8 @@ def entries(entry):
               "slowdown of the training step with --gpu-time"),
         entry("gpu-left", prepare_left, left_on_launches, 120, True,
               "empty launches after --gpu-time / before"),
+        entry("left-why", prepare_left, why_left, 120, True,
+              "empty launches after parts of a trace / before"),
         entry("gpu-residue", residue.prepare, left_behind, 180, True,
               "training step after --gpu-time / before, against a job never traced"),
     ]

@@ -15,7 +15,7 @@ from plan import PLAN
 
 KEEP_FILES = 4          # recordings of failed checks that are kept beside the results
 KEEP_BYTES = 12 << 20
-BUILT = ("command", "cost", "kill", "empty", "gpu-cuda", "gpu-command", "gpu-left",
+BUILT = ("command", "cost", "kill", "empty", "gpu-cuda", "gpu-command", "gpu-left", "left-why",
          "monitor-empty")
 RESERVE_S = 20          # what writing down and cleaning up may take
 

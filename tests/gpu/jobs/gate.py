@@ -2,7 +2,8 @@
 """What a job of these tests does when: orders come through a FIFO, answers go to a file.
 
 DIR/cmd    FIFO, one order a line: steps K, free, rest, checksum, profile K, profile_once K,
-           fork, cupti open LIB LIBCUPTI | on KINDS | off (cupti_alone.h), quit
+           fork, cupti open LIB LIBCUPTI | on KINDS | off (cupti_alone.h), quit;
+           refault (launches.cu only)
 DIR/out    one JSON object a line, an answer to each order but rest and quit
 DIR/steps  while free: pairs of int64, CLOCK_MONOTONIC ns at the step's end and its length
 
