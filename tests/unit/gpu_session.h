@@ -79,7 +79,7 @@ struct gpu_random_options {
 	int64_t every, moment; /* calls are recorded for so long, every so often; 0: always */
 	bool own_streams;      /* each thread has its own */
 	bool alike;	       /* one kernel is launched, nothing else */
-	bool still; /* who is in a call when a moment ends launches with its id until the next one */
+	bool still; /* who is in a call as a moment ends keeps its id until the next one */
 	unsigned lost;	       /* works of 1000 */
 	unsigned cut;	       /* of 1000: where the window ends, amid work; 0: after it */
 };

@@ -172,7 +172,8 @@ static void time_sliced(void **state)
 			if (fired(p, not_so[i]))
 				fail_msg("%s fired", not_so[i]);
 		assert_true(fabs(evidence(shared, "waited_for_others_pct") - 53.75) < 0.2);
-		assert_true(fabs(evidence(shared, "waited_for_others_ns") / 398 / 430e3 - 1) < 3e-3);
+		assert_true(fabs(evidence(shared, "waited_for_others_ns") / 398 / 430e3 - 1) <
+			    3e-3);
 		assert_true(evidence(shared, "other_processes") == 1);
 		assert_int_equal(shared->severity, SEVERITY_WARNING);
 		assert_true(fabs(shared->share - p->shares[CLASS_SHARED]) < 1e-9);

@@ -37,7 +37,7 @@ static inline bool has_gpu(const struct facts *f)
 	return f->shares->basis == BASIS_CPU_GPU;
 }
 
-/* Share of the time in which the devices did neither this process's work nor what it gave way to. */
+/* Share of the time in which the devices did neither its work nor what it gave way to. */
 static inline double idle_share(const struct facts *f)
 {
 	const struct shares *v = f->shares;

@@ -13,7 +13,8 @@ static size_t own_tokens(const struct sequence *q, uint32_t period)
 	size_t own = 0;
 
 	for (size_t k = 0; k < q->tokens_count; k++)
-		own += token_is_periodic(q, &q->tokens[k]) && rhythm_about(q->tokens[k].usual, period, 0);
+		own += token_is_periodic(q, &q->tokens[k]) &&
+		       rhythm_about(q->tokens[k].usual, period, 0);
 	return own;
 }
 
