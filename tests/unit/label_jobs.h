@@ -409,6 +409,17 @@ static void depends(struct job *j)
 	}
 }
 
+/* As an H200 pauses, in a job that queues 20 products before it waits. */
+static void pauses(struct job *j)
+{
+	j->pause = 2800;
+	for (int i = 0; i < 4000; i++) {
+		job_kernel(j, 1, 5 * USEC, 13 * USEC);
+		if (i % 20 == 19)
+			job_sync(j);
+	}
+}
+
 /* A CPU that takes 25 us for each launch, and kernels of so many. */
 #define RATIO(us)                                                                                  \
 	static void ratio_##us(struct job *j)                                                      \

@@ -34,6 +34,7 @@ struct job {
 	struct lane lane[LANES];
 	uint32_t correlation, pid;
 	bool unseen;	 /* the sidecar does not tell of what is given now */
+	int64_t pause;	 /* of the GPU between works of a stream */
 	int64_t latency; /* more than LATENCY from a launch's entry to the earliest start */
 	bool shape[KERNELS];
 	int64_t busy; /* ns in which any lane worked; kept by job_work() */
@@ -55,7 +56,8 @@ static inline int64_t job_runs(struct job *j, unsigned lane, int64_t ready, int6
 			       struct record_work w)
 {
 	struct lane *l = &j->lane[lane];
-	int64_t begin = ready > l->free_at ? ready : l->free_at, from;
+	int64_t next = l->free_at + (l->count ? j->pause : 0);
+	int64_t begin = ready > next ? ready : next, from;
 
 	l->free_at = begin + ns;
 	l->ends[l->count++ % QUEUE] = l->free_at;

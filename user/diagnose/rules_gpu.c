@@ -54,20 +54,40 @@ static bool low_utilisation(const struct facts *f, struct diag_finding *out)
 	return true;
 }
 
+/* Of all devices' time: the next kernel had been asked for, and began within 30 us. */
+static double between_kernels(const struct facts *f)
+{
+	return f->shares->window > 0 ?
+		       (double)f->gap_ns[GAP_KERNEL_WAIT] / (double)f->shares->window : 0;
+}
+
+static bool kernel_gaps(const struct facts *f, struct diag_finding *out)
+{
+	double share = between_kernels(f);
+
+	if (!has_gpu(f) || share < 0.05)
+		return false;
+	out->severity = SEVERITY_NOTICE;
+	out->share = share;
+	evidence_number(out, "between_kernels_ns", (double)f->gap_ns[GAP_KERNEL_WAIT]);
+	evidence_number(out, "kernels", (double)f->kernels);
+	evidence_number(out, "kernel_p50_ns", (double)f->kernel_p50);
+	return true;
+}
+
 #define DELAYS_MATTER 0.01 /* of the window */
 static bool unexplained(const struct facts *f, struct diag_finding *out)
 {
-	double share = share_of(f, CLASS_OTHER);
+	double share = share_of(f, CLASS_OTHER) - between_kernels(f);
 
 	if (!has_gpu(f) ||
 	    (share < 0.05 && (f->delayed.count < 3 || of_window(f, f->delayed.ns) < DELAYS_MATTER)))
 		return false;
 	out->severity = SEVERITY_NOTICE;
-	out->share = share;
+	out->share = share > 0 ? share : 0;
 	evidence_number(out, "delays_over_1500_us", (double)f->delayed.count);
 	evidence_number(out, "longest_ns", (double)f->delayed.longest);
 	evidence_number(out, "gap_ns", (double)f->gap_ns[GAP_OTHER]);
-	evidence_number(out, "between_kernels_ns", (double)f->gap_ns[GAP_KERNEL_WAIT]);
 	return true;
 }
 
@@ -182,6 +202,11 @@ const struct rule rules_gpu[] = {
 	    "Overlap them with compute (buckets, gradient as bucket view), and look for a rank "
 	    "that is slower than its peers: others spin in the collective until it comes.",
 	    "" }, communication },
+	{ { "kernel_gaps", "The GPU pauses between kernels that were asked for in time",
+	    "Each kernel that follows another costs the GPU a pause of a few microseconds: launch "
+	    "fewer and longer ones (larger batches, fused operators), or a CUDA graph, which "
+	    "shortens the pauses.", "Kernels of a graph with such pauses: dependencies in it." },
+	  kernel_gaps },
 	{ { "unexplained_dependency", "Work was asked for in time and did not begin",
 	    "Look for events and streams it waited for, copies on the same engine, or kernels "
 	    "that leave no room.", "Neighbours on the same GPU." }, unexplained },
