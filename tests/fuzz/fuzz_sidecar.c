@@ -66,7 +66,7 @@ static int on_record(void *ctx, const struct record *r)
 	case RECORD_SIDECAR:
 		length = strlen(r->sidecar.text);
 		if (r->sidecar.event < RECORD_SIDECAR_ATTACHED ||
-		    r->sidecar.event > RECORD_SIDECAR_GONE || r->sidecar.ts <= 0)
+		    r->sidecar.event >= RECORD_SIDECAR_EVENTS || r->sidecar.ts <= 0)
 			abort();
 		break;
 	default:

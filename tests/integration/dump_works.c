@@ -88,7 +88,7 @@ static void sidecar(struct json *j, const struct record_sidecar *s)
 {
 	static const char *const events[] = {
 		"?", "attached", "began", "ended", "refused", "withdrew", "failed", "dropped",
-		"bad", "clock", "gone",
+		"bad", "clock", "gone", "running",
 	};
 
 	text(j, "is", "sidecar");

@@ -117,6 +117,10 @@ class Loader:
         got = struct.unpack_from("<5Q", self.ring, 8)
         return got[0], list(got[1:])
 
+    def running(self):
+        """Works that had not ended when the window's last records were taken."""
+        return struct.unpack_from("<Q", self.ring, 48)[0]
+
     def drain(self):
         head, = struct.unpack_from("<Q", self.ring, 0)
         tail, = struct.unpack_from("<Q", self.ring, 64)

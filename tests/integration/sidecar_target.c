@@ -23,7 +23,7 @@
 #include "tests/sim/cupti_abi.h"
 #include "tests/sim/simcuda.h"
 
-#define KERNELS 2
+#define KERNELS 4
 
 static struct {
 	CUresult (*init)(unsigned flags);
@@ -98,7 +98,9 @@ static void *open_in(const char *dir, const char *name)
 
 static void load_module(const char *first)
 {
-	struct sim_kernel kernels[KERNELS] = { { first, 2000 }, { "_Z4slowv", 300000000 } };
+	struct sim_kernel kernels[KERNELS] = { { first, 2000 }, { "_Z4slowv", 300000000 },
+					       { "_Z4longv", 340000 },
+					       { "_Z7endlessv", 3600000000000 } };
 	struct sim_image image = { SIM_IMAGE_MAGIC, KERNELS, kernels };
 
 	cuda.load(&module, &image);
@@ -304,6 +306,10 @@ static int obey(char **argv, const char *word, const char *text, int number)
 		return launches(number, 0, 0) | cuda.sync();
 	if (!strcmp(word, "slow"))
 		return launches(number, 1, 1);
+	if (!strcmp(word, "queue"))
+		return launches(number, 2, 1);
+	if (!strcmp(word, "endless"))
+		return launches(number, 3, 1);
 	if (!strcmp(word, "busy"))
 		return busy(number);
 	if (!strcmp(word, "set"))

@@ -139,6 +139,24 @@ def test_old_cupti(tmp_path, lib, name, pattern):
     assert right and not unmatched, (right, len(unmatched), unmatched[:2])
 
 
+def test_what_is_queued_as_the_window_ends(tmp_path):
+    """34 ms of kernels that the device has yet to run: all are in, each with its call."""
+    joined = Joined(tmp_path, "--pattern", "nosync", "--kernel-ns", "340000", "--duration", "2",
+                    options=("--gpu-window", "0.4"), env={"SIMCUDA_DEPTH": "100"})
+    (window,) = joined.gpu["windows"]
+    assert window["whole"] and joined.gpu["bad"] == joined.gpu["dropped"] == 0
+    assert joined.gpu["works"] == joined.gpu["matched"] == len(joined.rows)
+    truth, end = joined.works(), window["end_ns"]
+    for key, rows in works.grouped(joined.rows, lambda r: (
+            r["pid"], r["device"], r["context"], r["stream"])).items():
+        assert len(rows) >= sum(w.enqueued < end for w in truth[key])
+        for row, work in zip(rows, truth[key]):
+            entry = row["start_ns"] + joined.begin - row["launch_to_start_ns"]
+            assert work.call.entry <= entry <= work.call.leave
+    queued = [w for of in truth.values() for w in of if w.enqueued < end < w.end]
+    assert len(queued) > 50 and len(joined.rows) > 200, "it was so"
+
+
 def test_records_that_make_no_sense(tmp_path):
     """Zero and negative times, and lost records: dropped and counted, and no work of them is
     given to another's call."""

@@ -135,6 +135,7 @@ static void bad_records(void **state)
 		work_at(now, now - 1, 1),    work_at(1, 2, 1),		 work_at(now, INT64_MAX, 1),
 		work_at(INT64_MIN, INT64_MAX, 1), work_at(now, now, 1), work_at(now, now, 1),
 	};
+	struct sidecar_stats stats;
 	const struct record *r;
 	uint64_t bad = 0;
 	size_t i;
@@ -146,6 +147,7 @@ static void bad_records(void **state)
 		assert_int_equal(peer_put(&rig->peer, &w[i]), 0);
 	rig->peer.ring->bad[WIRE_BAD_NAME] = 7;
 	rig->peer.ring->dropped = 12;
+	rig->peer.ring->running = 27;
 	say(rig, WIRE_ENDED, 0);
 	step(rig);
 	assert_int_equal(seen(rig, RECORD_WORK, 0, NULL), 0);
@@ -156,6 +158,11 @@ static void bad_records(void **state)
 	assert_int_equal(bad, 9 + 7);
 	assert_int_equal(seen(rig, RECORD_SIDECAR, RECORD_SIDECAR_DROPPED, &r), 1);
 	assert_int_equal(r->sidecar.count, 12);
+	assert_int_equal(seen(rig, RECORD_SIDECAR, RECORD_SIDECAR_RUNNING, &r), 1);
+	assert_int_equal(r->sidecar.count, 27);
+	sidecar_stats(rig->client, &stats);
+	assert_int_equal(stats.running, 27);
+	assert_int_equal(stats.bad, 9 + 7);
 }
 
 /* Several times around the ring, read now and then. */

@@ -59,6 +59,7 @@ static void test_covers(void **state)
 
 	feed_start(&f);
 	feed_cover(&f, 1000, 2000);
+	feed_sidecar(&f, 2001, RECORD_SIDECAR_RUNNING, 27, "");
 	feed_sidecar(&f, 3000, RECORD_SIDECAR_BEGAN, 0, "");
 	feed_sidecar(&f, 3500, RECORD_SIDECAR_DROPPED, 7, "ring");
 	feed_sidecar(&f, 4000, RECORD_SIDECAR_ENDED, 0, "");
@@ -73,6 +74,8 @@ static void test_covers(void **state)
 	assert_int_equal(s->covers[2].end, 6000);
 	assert_false(s->covers[2].whole);
 	assert_int_equal(s->join.dropped, 7);
+	assert_int_equal(s->join.running, 27);
+	assert_int_equal(s->join.bad, 1); /* the kernel has no shape */
 	assert_true(work_covered(s, 0, 1000, 2000));
 	assert_false(work_covered(s, 0, 1000, 2001));
 	assert_false(work_covered(s, 0, 999, 1500));

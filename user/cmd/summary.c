@@ -94,7 +94,7 @@ void detach(struct tracer *t, bool quiet)
 static void gpu_time_print(const struct tracer_stats *stats)
 {
 	const struct gpu_time_stats *g = &stats->gpu_time;
-	char works[32], lost[32], error[32], stopped[32];
+	char works[32], lost[32], running[32], error[32], stopped[32];
 
 	if (!stats->gpu_time_asked)
 		return;
@@ -102,6 +102,9 @@ static void gpu_time_print(const struct tracer_stats *stats)
 	       g->processes, g->processes == 1 ? "" : "es",
 	       text_count(g->works, works, sizeof(works)),
 	       text_count(g->dropped + g->bad, lost, sizeof(lost)));
+	if (g->running)
+		printf(", %s still running at the end",
+		       text_count(g->running, running, sizeof(running)));
 	if (g->clock_error)
 		printf(", times within %s", text_duration(g->clock_error, error, sizeof(error)));
 	if (g->stopped_ns)

@@ -245,7 +245,7 @@ static void put_sidecar(struct kineto *k)
 {
 	static const char *const events[] = {
 		"unknown", "attached", "began", "ended", "refused", "withdrew", "failed",
-		"dropped", "bad", "clock", "gone",
+		"dropped", "bad", "clock", "gone", "running",
 	};
 	size_t written = 0;
 
@@ -257,7 +257,7 @@ static void put_sidecar(struct kineto *k)
 		    r->pid != k->s->processes[k->process].pid)
 			continue;
 		put(k, written++ ? ", {\"event\": \"" : "{\"event\": \"");
-		put(k, events[r->event <= RECORD_SIDECAR_GONE ? r->event : 0]);
+		put(k, events[r->event < RECORD_SIDECAR_EVENTS ? r->event : 0]);
 		put(k, "\", \"ts_us\": ");
 		put_ts(k, r->ts);
 		put_count(k, "count", r->count);

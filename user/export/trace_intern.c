@@ -37,6 +37,7 @@ static const char *const words[WORDS] = {
 	[WORD_SIDECAR + RECORD_SIDECAR_BAD] = "GPU records made no sense",
 	[WORD_SIDECAR + RECORD_SIDECAR_CLOCK] = "clock of the GPU records",
 	[WORD_SIDECAR + RECORD_SIDECAR_GONE] = "sidecar gone",
+	[WORD_SIDECAR + RECORD_SIDECAR_RUNNING] = "GPU work ran on as recording ended",
 };
 
 const char *packet_word(unsigned word)

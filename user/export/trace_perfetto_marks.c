@@ -186,7 +186,7 @@ static void put_sidecar_event(struct perfetto *f, const struct record_sidecar *e
 		packet_arg_uint(&args, FIELD_COUNT, e->count);
 	if (export_text(e->text, text, sizeof(text)))
 		packet_arg_text(&args, FIELD_REASON, text);
-	perfetto_instant(f, e->ts, 0, WORD_SIDECAR + (e->event <= RECORD_SIDECAR_GONE
+	perfetto_instant(f, e->ts, 0, WORD_SIDECAR + (e->event < RECORD_SIDECAR_EVENTS
 						      ? e->event : RECORD_SIDECAR_FAILED), &args);
 }
 

@@ -97,6 +97,9 @@ static int take_note(struct session_builder *b, struct reading *r, uint32_t proc
 		take_loss(b->s, r, process);
 		j->bad += note->count;
 		break;
+	case RECORD_SIDECAR_RUNNING: /* nothing that has ended is lost */
+		j->running += note->count;
+		break;
 	case RECORD_SIDECAR_CLOCK:
 		if (note->count <= INT64_MAX && (int64_t)note->count > j->clock_error)
 			j->clock_error = (int64_t)note->count;

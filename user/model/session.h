@@ -190,6 +190,7 @@ struct session_join {
 	uint64_t before_entry; /* works that would begin before their call: not matched */
 	uint64_t contradicted; /* works of another grid than their call asked for: not matched */
 	uint64_t dropped, bad; /* records that were lost, or made no sense */
+	uint64_t running; /* works that still ran as a window ended: not recorded */
 	int64_t clock_error;   /* the worst bound, ns; -1: no sidecar */
 };
 

@@ -275,6 +275,8 @@ enum record_sidecar_event {
 	RECORD_SIDECAR_BAD = 8,	      /* count records made no sense; text: how (zero, negative…) */
 	RECORD_SIDECAR_CLOCK = 9,     /* count: error bound in ns of the times before this */
 	RECORD_SIDECAR_GONE = 10,     /* the process ended, or closed its end */
+	RECORD_SIDECAR_RUNNING = 11,  /* count works still ran as the window ended: not recorded */
+	RECORD_SIDECAR_EVENTS,
 };
 
 struct record_sidecar {

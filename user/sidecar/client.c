@@ -32,7 +32,7 @@ struct sidecar {
 	bool began;
 	bool read_last;	  /* a reading came with its last message */
 	struct clock_reading started; /* ours, when it was told to start */
-	uint64_t dropped, bad;
+	uint64_t dropped, bad, running;
 	int64_t clock_error;
 };
 
@@ -212,6 +212,14 @@ static int tell_dropped(struct sidecar *s, uint64_t n, const char *where)
 	return n ? emit(s, RECORD_SIDECAR_DROPPED, n, clock_ns(CLOCK_MONOTONIC), where) : 0;
 }
 
+static int tell_running(struct sidecar *s, int64_t now)
+{
+	uint64_t n = intake_take_running(&s->in);
+
+	s->running += n;
+	return n ? emit(s, RECORD_SIDECAR_RUNNING, n, now, "") : 0;
+}
+
 static int tell_losses(struct sidecar *s)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC), error = s->in.error_worst;
@@ -219,6 +227,8 @@ static int tell_losses(struct sidecar *s)
 
 	if (!err)
 		err = tell_bad(s, now);
+	if (!err)
+		err = tell_running(s, now);
 	if (!err && error)
 		err = emit(s, RECORD_SIDECAR_CLOCK, (uint64_t)error, now, "");
 	if (error > s->clock_error)
@@ -419,7 +429,7 @@ void sidecar_stats(const struct sidecar *s, struct sidecar_stats *out)
 {
 	*out = (struct sidecar_stats){
 		.works = s->in.works, .calls = s->in.calls, .dropped = s->dropped, .bad = s->bad,
-		.clock_error = s->clock_error, .cupti = s->cupti,
+		.running = s->running, .clock_error = s->clock_error, .cupti = s->cupti,
 	};
 	if (s->in.error_worst > out->clock_error)
 		out->clock_error = s->in.error_worst;

@@ -35,6 +35,7 @@ struct sidecar_options {
 struct sidecar_stats {
 	uint64_t works, calls; /* handed to the sink */
 	uint64_t dropped, bad;
+	uint64_t running; /* works that still ran when the window ended */
 	int64_t clock_error; /* the worst bound of a time so far, ns; 0: no times yet */
 	uint32_t cupti;	     /* cuptiGetVersion(), 0 before READY */
 };

@@ -281,6 +281,11 @@ uint64_t intake_take_dropped(struct intake *in)
 	return in->drain.shared ? counted_since(&in->drain.shared->dropped, &in->dropped) : 0;
 }
 
+uint64_t intake_take_running(struct intake *in)
+{
+	return in->drain.shared ? counted_since(&in->drain.shared->running, &in->running) : 0;
+}
+
 uint64_t intake_take_bad(struct intake *in, enum intake_bad kind)
 {
 	uint64_t n = in->bad[kind];

@@ -39,7 +39,7 @@ struct intake {
 	int64_t error_worst; /* of the times since it was last taken, ns; 0: there were none */
 	uint64_t works, calls, overheads; /* handed over */
 	uint64_t bad[INTAKE_BADS]; /* counted here, and not yet taken */
-	uint64_t told[INTAKE_BAD_TIME], dropped; /* of the sidecar's own counts, taken already */
+	uint64_t told[INTAKE_BAD_TIME], dropped, running; /* its own counts, taken already */
 };
 
 /* 0 or -errno; intake_free() is right after either. */
@@ -56,6 +56,7 @@ int intake_drain(struct intake *in);
 int intake_deliver(struct intake *in, bool all);
 /* What was counted since the last time, of each kind. */
 uint64_t intake_take_dropped(struct intake *in);
+uint64_t intake_take_running(struct intake *in);
 uint64_t intake_take_bad(struct intake *in, enum intake_bad kind);
 const char *intake_bad_name(enum intake_bad kind);
 

@@ -92,6 +92,7 @@ struct wire_ring {
 	_Alignas(64) uint64_t head; /* written by the sidecar, release */
 	uint64_t dropped; /* records for which there was no room */
 	uint64_t bad[4];  /* enum wire_bad: records of CUPTI's that made no sense */
+	uint64_t running; /* works that still ran when the window's last records were taken */
 	_Alignas(64) uint64_t tail; /* written by the loader, release */
 };
 

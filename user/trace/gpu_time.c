@@ -20,7 +20,7 @@
 #define COME_NS (3000 * MS)  /* for a process that calls CUDA to have connected by then */
 #define PAUSE_NS (20 * MS)   /* the rings to us hold some 75 000 records */
 #define FINISH_NS (8000 * MS)
-#define STOP_NS (300 * MS)   /* of what the recording goes on for as it ends */
+#define STOP_NS (700 * MS)   /* for windows to end, for which work is waited for 300 ms */
 #define VISITS_MOST 64 /* of one process that turns into other programs; and at a time */
 
 #define LATE "the recording ended before the sidecar could begin"

@@ -22,6 +22,7 @@ struct gpu_time_stats {
 	uint32_t processes; /* that were recorded */
 	uint32_t refused;   /* that were not, or not to the end */
 	uint64_t works, calls, dropped, bad;
+	uint64_t running; /* works that still ran when their windows ended */
 	int64_t stopped_ns;  /* the longest that one was stopped */
 	int64_t clock_error; /* the worst bound of a time, ns */
 };

@@ -68,6 +68,7 @@ static void stats_add(struct gpu_time_stats *to, const struct sidecar *s)
 	to->calls += one.calls;
 	to->dropped += one.dropped;
 	to->bad += one.bad;
+	to->running += one.running;
 	if (one.clock_error > to->clock_error)
 		to->clock_error = one.clock_error;
 }

@@ -58,6 +58,24 @@ unsigned pool_lose(struct pool *p)
 	return lost;
 }
 
+/* A record begins with its kind, which is never 0. CUPTI may be writing it just now. */
+static uint32_t *first_kind(const struct pool *p, unsigned number)
+{
+	return (uint32_t *)(void *)p->at[number];
+}
+
+unsigned pool_filling(struct pool *p)
+{
+	unsigned count = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < POOL_BUFFERS; i++)
+		count += p->state[i] == BUFFER_OUT &&
+			 __atomic_load_n(first_kind(p, i), __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&p->lock);
+	return count;
+}
+
 static uint8_t *pool_take(struct pool *p)
 {
 	uint8_t *at = NULL;
@@ -66,6 +84,7 @@ static uint8_t *pool_take(struct pool *p)
 	for (unsigned i = 0; !at && i < POOL_BUFFERS; i++) {
 		if (p->state[i] != BUFFER_FREE)
 			continue;
+		__atomic_store_n(first_kind(p, i), 0, __ATOMIC_RELAXED);
 		p->state[i] = BUFFER_OUT;
 		at = p->at[i];
 	}
@@ -146,6 +165,8 @@ void buffers_record(struct session *s, const void *record, size_t size)
 		(void)ring_put(&s->ring, &d.call, sizeof(d.call), NULL, 0);
 	else if (s->taking && d.what == DECODED_OVERHEAD)
 		(void)ring_put(&s->ring, &d.overhead, sizeof(d.overhead), NULL, 0);
+	else if (s->taking && d.what == DECODED_BAD && d.endless && atomic_load(&s->forced))
+		ring_running(&s->ring);
 	else if (s->taking && d.what == DECODED_BAD)
 		ring_bad(&s->ring, d.bad);
 	pthread_mutex_unlock(&s->lock);

@@ -19,6 +19,9 @@ void pool_rest(struct pool *p);
 /* Somebody else gets what CUPTI has now. How many those are. */
 unsigned pool_lose(struct pool *p);
 
+/* Of those that CUPTI has now, how many it has begun to fill. */
+unsigned pool_filling(struct pool *p);
+
 /* All records of a buffer go to the ring. */
 void buffers_take(struct session *s, uint8_t *buffer, size_t valid);
 /* One record of at most size bytes does. */

@@ -82,6 +82,12 @@ static bool timed(struct decoded *d, uint64_t start, uint64_t end)
 	return false;
 }
 
+static bool work_timed(struct decoded *d, uint64_t start, uint64_t end)
+{
+	d->endless = !end;
+	return timed(d, start, end);
+}
+
 static struct wire_record header(enum wire_record_type type, size_t size)
 {
 	return (struct wire_record){ .size = (uint32_t)size, .type = type };
@@ -92,7 +98,7 @@ static void decode_kernel(const struct layout *l, const void *r, struct decoded 
 	struct wire_work *w = &d->work;
 	struct wire_shape *s = &d->shape;
 
-	if (!timed(d, u64(r, KERNEL_START), u64(r, KERNEL_END)))
+	if (!work_timed(d, u64(r, KERNEL_START), u64(r, KERNEL_END)))
 		return;
 	d->what = DECODED_WORK;
 	*w = (struct wire_work){
@@ -126,7 +132,7 @@ static void decode_kernel(const struct layout *l, const void *r, struct decoded 
 
 static bool decode_moved(const void *r, struct decoded *d, uint32_t kind)
 {
-	if (!timed(d, u64(r, WORK_START), u64(r, WORK_END)))
+	if (!work_timed(d, u64(r, WORK_START), u64(r, WORK_END)))
 		return false;
 	d->what = DECODED_WORK;
 	d->work = (struct wire_work){
@@ -255,6 +261,7 @@ void layout_decode(const struct layout *l, const void *record, size_t size, stru
 	size_t need;
 
 	d->what = DECODED_NOTHING;
+	d->endless = false;
 	if (size < sizeof(kind)) {
 		bad(d, WIRE_BAD_FORM);
 		return;

@@ -25,6 +25,7 @@ enum decoded_what { DECODED_NOTHING, DECODED_WORK, DECODED_CALL, DECODED_OVERHEA
 struct decoded {
 	enum decoded_what what;
 	enum wire_bad bad; /* DECODED_BAD */
+	bool endless;	   /* DECODED_BAD: a work that has no end, which can be because it runs */
 	union {
 		struct wire_work work;
 		struct wire_call call;

@@ -79,6 +79,11 @@ void ring_bad(struct ring *r, enum wire_bad how)
 	__atomic_fetch_add(&r->shared->bad[how], 1, __ATOMIC_RELAXED);
 }
 
+void ring_running(struct ring *r)
+{
+	__atomic_fetch_add(&r->shared->running, 1, __ATOMIC_RELAXED);
+}
+
 void ring_dropped(struct ring *r, uint64_t count)
 {
 	__atomic_fetch_add(&r->shared->dropped, count, __ATOMIC_RELAXED);

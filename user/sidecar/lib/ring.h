@@ -29,6 +29,8 @@ void ring_unmap(struct ring *r);
  */
 int ring_put(struct ring *r, const void *record, size_t size, const void *rest, size_t rest_size);
 void ring_bad(struct ring *r, enum wire_bad how);
+/* A work had not ended when its record was taken. */
+void ring_running(struct ring *r);
 /* count records more were lost before they got here. */
 void ring_dropped(struct ring *r, uint64_t count);
 

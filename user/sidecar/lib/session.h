@@ -74,6 +74,7 @@ struct session {
 	uint64_t dropped; /* by CUPTI in this window */
 	struct pool pool;
 	atomic_bool strange;   /* a buffer that is not ours came back: somebody else records */
+	atomic_bool forced;    /* what CUPTI gives now has no end if it still runs */
 	atomic_int completing; /* threads in buffers_complete() */
 };
 

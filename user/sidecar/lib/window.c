@@ -13,7 +13,10 @@
 #include "find.h"
 
 #define READINGS 8
-#define GRACE_MS 20    /* for work that runs as a window ends */
+#define MS 1000000LL
+#define TURN_MS 4
+#define GRACE_MS 20    /* at least, for work that runs as a window ends */
+#define PATIENCE_MS 300 /* at most */
 #define COMPLETE_MS 1000
 
 /* After calls: the first works have theirs. The last kind is a bonus. */
@@ -249,17 +252,38 @@ static void settle(const struct session *s)
 }
 
 /*
+ * Does a buffer hold work that may end soon? CUPTI can keep one that is empty. Nobody waits
+ * for what nobody takes.
+ */
+static bool awaited(struct session *s, int64_t begun)
+{
+	int64_t waited = now_ns() - begun;
+
+	if (window_taken(s))
+		return false;
+	return waited < GRACE_MS * MS ||
+	       (waited < PATIENCE_MS * MS && s->taking && pool_filling(&s->pool));
+}
+
+/*
  * A buffer that holds work still running comes only by force, and that work then has no end:
- * it is counted as such. Most of what runs has ended a moment later.
+ * it is counted as such. CUPTI gives a buffer by itself once all of it has ended.
  */
 static int collect(struct session *s)
 {
-	int result = s->cupti.flush_all(0);
+	int64_t begun = now_ns();
+	int result;
 
-	wait_ms(GRACE_MS);
-	if (!window_taken(s))
+	do {
+		result = s->cupti.flush_all(0);
+		wait_ms(TURN_MS);
+	} while (awaited(s, begun));
+	if (!window_taken(s)) {
+		atomic_store(&s->forced, true);
 		result = s->cupti.flush_all(CUPTI_FLUSH_FORCED);
+	}
 	settle(s);
+	atomic_store(&s->forced, false);
 	return result;
 }
 
@@ -299,11 +323,18 @@ void window_fail(struct session *s, const char *what, int code, struct wire_mess
 
 void window_end(struct session *s, struct wire_message *answer)
 {
+	int result;
+
 	if (window_taken(s)) {
 		(void)window_withdraw(s, "", answer);
 		return;
 	}
-	if (failed(s, answer, "cuptiActivityFlushAll", finish(s, answer)) ||
+	result = finish(s, answer);
+	if (window_taken(s)) { /* while work was waited for: theirs is what CUPTI has now */
+		(void)window_withdraw(s, "", answer);
+		return;
+	}
+	if (failed(s, answer, "cuptiActivityFlushAll", result) ||
 	    failed(s, answer, "cuptiGetTimestamp", window_clock(s, answer)))
 		return;
 	answer->type = WIRE_ENDED;
