@@ -217,6 +217,9 @@ static int count(struct session *s, const uint32_t *at)
 	}
 	for (size_t i = 0; i < s->threads_count && !err; i++)
 		count_thread(s, &s->threads[i], worked, captures);
+	/* What still ran at the end has a launch and no work. */
+	s->join.launches_without -= s->join.running < s->join.launches_without ?
+					    s->join.running : s->join.launches_without;
 	s->join.works = s->works_count;
 	s->join.matched = s->call_works_count;
 	free(worked);
