@@ -138,6 +138,10 @@ static void quotas_of_all_above_add_up(void **state)
 	put(t.root, "", "cpu.cfs_quota_us", "-1\n");
 	assert_int_equal(cgroup_throttled_at(root, "/outer/inner", 1, &ns, &periods), 0);
 	assert_true(ns == 31 && periods == 2);
+	put(t.root, "", "cpu.max", "50000 100000\n");
+	put(t.root, "", "cpu.stat", "nr_periods 9\nnr_throttled 3\nthrottled_usec 7\n");
+	assert_int_equal(cgroup_throttled_at(root, "/", 2, &ns, &periods), 0);
+	assert_true(ns == 7000 && periods == 3);
 	for (size_t i = 0; i < 9; i++) {
 		snprintf(path, sizeof(path), "%s%s/%s", t.root, dirs[i / 3], files[i % 3]);
 		unlink(path);
@@ -188,23 +192,35 @@ static void limit(const char *dir, int version)
 	}
 }
 
+static int throttled(uint32_t pid, uint64_t *ns, uint64_t *periods)
+{
+	struct cgroup_seen seen = { 0 };
+
+	return cgroup_throttled(pid, &seen, ns, periods);
+}
+
 /* Wants all of a CPU where a fifth of one is given, until it was held up twice. */
 static int limited(void *ctx)
 {
 	uint32_t pid = (uint32_t)getpid();
 	int64_t start = cpu_now(CLOCK_MONOTONIC);
+	struct cgroup_seen seen = { 0 };
 	uint64_t ns, periods;
 	double share;
 
-	CHECK(cgroup_throttled(pid, &ns, &periods) == -ENOENT);
+	CHECK(cgroup_throttled(pid, &seen, &ns, &periods) == -ENOENT);
+	CHECK(cgroup_throttled(pid, &seen, &ns, &periods) == -ENOENT);
 	put(ctx, "", "cgroup.procs", "0\n");
-	CHECK(cgroup_throttled(pid, &ns, &periods) == 0);
+	CHECK(cgroup_throttled(pid, &seen, &ns, &periods) == 0);
 	CHECK(ns == 0 && periods == 0);
 	/* the time is counted when it is over, and may begin only after the period was */
 	while ((periods < 2 || !ns) && cpu_now(CLOCK_MONOTONIC) - start < 20000ll * MS)
-		CHECK(cgroup_throttled(pid, &ns, &periods) == 0);
+		CHECK(throttled(pid, &ns, &periods) == 0);
 	share = throttled_share(ns, periods, cpu_now(CLOCK_MONOTONIC) - start);
 	CHECK(periods >= 2 && ns > 0 && share > 0 && share < 1);
+	/* who comes later in the same look is told what the first one was */
+	CHECK(cgroup_throttled(pid, &seen, &ns, &periods) == 0);
+	CHECK(ns == 0 && periods == 0);
 	return 0;
 }
 
@@ -215,13 +231,13 @@ static void a_real_quota_holds_up(void **state)
 	uint64_t ns, periods;
 
 	if (!version) { /* its texts are tested above; nothing can be limited here */
-		assert_int_equal(cgroup_throttled((uint32_t)getpid(), &ns, &periods), -ENOENT);
+		assert_int_equal(throttled((uint32_t)getpid(), &ns, &periods), -ENOENT);
 		return;
 	}
 	limit(dir, version);
 	assert_int_equal(child_run(limited, dir), 0);
 	assert_int_equal(rmdir(dir), 0);
-	assert_int_equal(cgroup_throttled(UINT32_MAX, &ns, &periods), -ESRCH);
+	assert_int_equal(throttled(UINT32_MAX, &ns, &periods), -ESRCH);
 }
 
 static const char *group; /* with a quota */
@@ -250,9 +266,9 @@ static int looking_over(void *ctx)
 	CHECK(!mkdir(own, 0755));
 	put(own, "", "cgroup.procs", "0\n");
 	CHECK(!unshare(CLONE_NEWCGROUP));
-	CHECK(cgroup_throttled(*(uint32_t *)ctx, &ns, &periods) == 0);
+	CHECK(throttled(*(uint32_t *)ctx, &ns, &periods) == 0);
 	CHECK(ns == 0 && periods == 0);
-	CHECK(cgroup_throttled((uint32_t)getppid(), &ns, &periods) == -ENOENT);
+	CHECK(throttled((uint32_t)getppid(), &ns, &periods) == -ENOENT);
 	return 0;
 }
 

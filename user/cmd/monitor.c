@@ -175,6 +175,7 @@ static int run_monitor(const struct command *self, int argc, char **argv)
 	if (status != OPT_OK)
 		return status == OPT_HELP ? EXIT_OK : EXIT_USAGE;
 	o.watching.apis = o.format == FORMAT_JSON && !o.quiet;
+	o.watching.ever = o.listen != NULL;
 	status = check(self, &o);
 	if (!status)
 		status = serve(&o, &served);

@@ -17,7 +17,6 @@
 #include "util/err.h"
 
 #define NICE (-15)
-#define STEP_NS 100000000LL
 #define INTERVAL_MIN 100000000LL
 
 int64_t watching_now(void)
@@ -131,6 +130,7 @@ int watching_start(struct watching *w, const struct command *command,
 	w->signals = -1;
 	w->screen = o->screen;
 	mo.apis = o->apis;
+	mo.ever = o->ever;
 	mo.detail = o->detail || o->screen;
 	status = options_check(w, command, o, &mo.max_overhead);
 	if (status)
@@ -161,7 +161,7 @@ int watching_start(struct watching *w, const struct command *command,
 
 int watching_step(struct watching *w, int64_t max_ns)
 {
-	int n = monitor_step(w->monitor, max_ns < STEP_NS ? max_ns : STEP_NS);
+	int n = monitor_step(w->monitor, max_ns);
 
 	signals_read(w);
 	return n;

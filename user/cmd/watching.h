@@ -15,7 +15,7 @@ struct watching_options {
 	const char *budget; /* "1%", "0.5"; NULL: 1 % */
 	int64_t interval;   /* ns */
 	int rung;
-	bool apis, detail;  /* as in struct monitor_options */
+	bool apis, ever, detail; /* as in struct monitor_options */
 	bool screen;	    /* messages wait until the screen is the user's again */
 };
 

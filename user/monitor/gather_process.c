@@ -121,13 +121,17 @@ static struct estimate rate_of(const struct gathering *g, const struct mon_proce
 
 static void buckets_since(const struct gbpf_cell *c, const uint32_t *mark, struct histogram *out)
 {
+	uint64_t count = 0;
 	size_t i;
 
-	memset(out, 0, sizeof(*out));
 	for (i = 0; i < GBPF_BUCKETS; i++) {
-		out->bucket[i] = (uint32_t)(c->bucket[i] - mark[i]);
-		out->count += out->bucket[i];
+		uint32_t more = c->bucket[i] - mark[i];
+
+		out->bucket[i] = more;
+		count += more;
 	}
+	out->count = count;
+	out->sum_ns = out->max_ns = 0;
 }
 
 static bool apis_wanted(const struct monitor *m)
@@ -137,7 +141,7 @@ static bool apis_wanted(const struct monitor *m)
 
 bool recent_wanted(const struct monitor *m, const struct mon_api *a)
 {
-	return apis_wanted(m) || a->class == GBPF_CLASS_LAUNCH || a->class == GBPF_CLASS_SYNC;
+	return apis_wanted(m) || a->class == GBPF_CLASS_LAUNCH;
 }
 
 static void api_gather(const struct gathering *g, const struct mon_process *p, struct mon_api *a,
@@ -178,7 +182,7 @@ static void api_gather(const struct gathering *g, const struct mon_process *p, s
 static int apis_gather(const struct gathering *g, struct mon_process *p,
 		       struct snapshot_process *out)
 {
-	struct histogram *launch = calloc(2, sizeof(*launch)), recent;
+	struct histogram *launch = calloc(1, sizeof(*launch)), recent;
 	size_t i;
 
 	out->apis = calloc(p->apis_count + 1, sizeof(*out->apis));
@@ -186,17 +190,14 @@ static int apis_gather(const struct gathering *g, struct mon_process *p,
 		free(launch);
 		return -ENOMEM;
 	}
-	out->launch_recent = &launch[0]; /* both freed through it */
-	out->sync_recent = &launch[1];
+	out->launch_recent = launch;
 	for (i = 0; i < p->apis_count; i++) {
 		struct mon_api *a = p->apis[i];
 		struct snapshot_api *o = &out->apis[out->apis_count++];
 
-		api_gather(g, p, a, recent_wanted(g->m, a) ? &recent : NULL, o);
+		api_gather(g, p, a, a->mark ? &recent : NULL, o);
 		if (a->class == GBPF_CLASS_LAUNCH)
-			histogram_add(&launch[0], &recent);
-		else if (a->class == GBPF_CLASS_SYNC)
-			histogram_add(&launch[1], &recent);
+			histogram_add(launch, &recent);
 		if (g->m->options.detail) {
 			struct histogram *copy = malloc(sizeof(*copy));
 
@@ -206,16 +207,21 @@ static int apis_gather(const struct gathering *g, struct mon_process *p,
 			o->recent = copy;
 		}
 	}
-	out->dispatch_p50_ns = histogram_quantile(out->launch_recent, 0.5);
-	out->dispatch_p99_ns = histogram_quantile(out->launch_recent, 0.99);
+	out->dispatch_p50_ns = histogram_quantile(launch, 0.5);
+	out->dispatch_p99_ns = histogram_quantile(launch, 0.99);
 	return 0;
 }
 
-/* What the interval added to the histograms of all that was ever seen. */
-static void ever_gather(const struct gathering *g, struct mon_process *p)
+/* The histograms of all that was ever seen. */
+static void ever_gather(const struct gathering *g, struct mon_process *p,
+			struct snapshot_process *out)
 {
 	size_t i, k;
 
+	if (!g->m->options.ever)
+		return;
+	out->launch_ever = &p->launch_ever;
+	out->sync_ever = &p->sync_ever;
 	memset(&p->launch_ever, 0, sizeof(p->launch_ever));
 	memset(&p->sync_ever, 0, sizeof(p->sync_ever));
 	for (i = 0; i < p->apis_count; i++) {
@@ -223,16 +229,20 @@ static void ever_gather(const struct gathering *g, struct mon_process *p)
 		const struct gbpf_cell *c = &g->m->counts.cells[a->slot];
 		struct histogram *h = a->class == GBPF_CLASS_LAUNCH ? &p->launch_ever
 				      : a->class == GBPF_CLASS_SYNC ? &p->sync_ever : NULL;
+		uint64_t count = 0;
 
-		for (k = 0; h && k < GBPF_BUCKETS; k++) {
-			h->bucket[k] += c->bucket[k];
-			h->count += c->bucket[k];
+		if (!h)
+			continue;
+		for (k = 0; k < GBPF_BUCKETS; k++) {
+			uint32_t calls = c->bucket[k];
+
+			h->bucket[k] += calls;
+			count += calls;
 		}
-		if (h) {
-			h->sum_ns += c->sum_ns;
-			if (c->max_ns > h->max_ns)
-				h->max_ns = c->max_ns;
-		}
+		h->count += count;
+		h->sum_ns += c->sum_ns;
+		if (c->max_ns > h->max_ns)
+			h->max_ns = c->max_ns;
 	}
 }
 
@@ -372,9 +382,7 @@ int process_gather(const struct gathering *g, struct mon_process *p,
 	if (item_sampled(item))
 		out->coverage = 1 - (double)(item->hot_ns - item->covered) / (double)g->length;
 	out->live_known = !allocations_hot(p) && item;
-	ever_gather(g, p);
-	out->launch_ever = &p->launch_ever;
-	out->sync_ever = &p->sync_ever;
+	ever_gather(g, p, out);
 	proc_gather(g, p, out);
 	gpus_gather(g, out);
 	err = apis_gather(g, p, out);

@@ -150,8 +150,12 @@ static int cell_new(struct monitor *m, uint32_t slot, uint64_t key)
 	a->api = key & 0xfff;
 	a->class = mon_class(api) & ~GBPF_CLASS_WAITS;
 	a->slot = slot;
-	err = list_add(&p->apis, &p->apis_count, a);
+	if (recent_wanted(m, a))
+		a->mark = calloc(2, sizeof(*a->mark));
+	err = recent_wanted(m, a) && !a->mark ? -ENOMEM
+					      : list_add(&p->apis, &p->apis_count, a);
 	if (err) {
+		free(a->mark);
 		free(a);
 		return err;
 	}
@@ -299,8 +303,7 @@ static void api_begin(struct monitor *m, struct mon_api *a, bool turn)
 	a->begin = a->last;
 	a->seen = 0;
 	a->mixed = false;
-	a->peak *= 0.95; /* a burst a minute ago still counts 5 % */
-	if (!turn || !recent_wanted(m, a))
+	if (!turn || !a->mark)
 		return;
 	memcpy(a->mark[1], a->mark[0], sizeof(a->mark[1]));
 	memcpy(a->mark[0], c->bucket, sizeof(a->mark[0]));
@@ -331,7 +334,21 @@ void harvest_interval_begin(struct monitor *m)
 			t->begin.at = m->begin;
 			t->seen[0] = t->seen[1] = 0;
 			t->anchors = (struct anchor){0};
-			t->hot_peak *= 0.95;
 		}
+	}
+}
+
+/* A burst a minute ago still counts 5 %. */
+void harvest_age(struct monitor *m)
+{
+	size_t i, k;
+
+	for (i = 0; i < m->processes_count; i++) {
+		struct mon_process *p = m->processes[i];
+
+		for (k = 0; k < p->apis_count; k++)
+			p->apis[k]->peak *= 0.95;
+		for (k = 0; k < p->threads_count; k++)
+			p->threads[k]->hot_peak *= 0.95;
 	}
 }

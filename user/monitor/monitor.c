@@ -272,17 +272,27 @@ static void wait_for_work(struct monitor *m, int64_t max_ns)
 	m->told = fds[1].revents & POLLIN;
 }
 
-/* All of it looked at, and what is probed how chosen anew. */
+/* What is probed how is chosen anew, by what was seen just now. */
+static int choose(struct monitor *m, int64_t now)
+{
+	m->next_look = now + LOOK_NS;
+	return plan_all(m, now);
+}
+
+/* The same, after all of it is looked at. */
 static int look(struct monitor *m, int64_t now)
 {
 	int err = harvest(m);
 
-	if (!err) {
-		harvest_steady(m);
-		err = plan_all(m, now);
-	}
-	m->next_look = now + LOOK_NS;
-	return err;
+	if (err)
+		return err;
+	harvest_steady(m);
+	return choose(m, now);
+}
+
+static bool interval_over(const struct monitor *m, int64_t now)
+{
+	return now >= m->begin + m->options.interval_ns;
 }
 
 static int tick(struct monitor *m, int64_t now)
@@ -291,7 +301,7 @@ static int tick(struct monitor *m, int64_t now)
 
 	m->next_tick = now + PERIOD_NS;
 	m->counts.mon->period++;
-	if (now >= m->next_look)
+	if (now >= m->next_look && !interval_over(m, now)) /* its end looks, too */
 		err = look(m, now);
 	if (!err && now >= m->next_sweep) {
 		m->next_sweep = now + SWEEP_NS;
@@ -352,9 +362,12 @@ int monitor_step(struct monitor *m, int64_t max_ns)
 	if (!err && now >= m->next_tick)
 		err = tick(m, now);
 	now = mon_now();
-	if (err || now < m->begin + m->options.interval_ns)
+	if (err || !interval_over(m, now))
 		return err;
 	err = interval_end(m);
+	if (!err && m->begin >= m->next_look - LOOK_NS / 2)
+		err = choose(m, m->begin);
+	harvest_age(m);
 	return err ? err : 1;
 }
 

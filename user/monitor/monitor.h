@@ -23,6 +23,7 @@ struct monitor_options {
 	int64_t interval_ns;
 	struct probes_options probes; /* counting is set by monitor_new() */
 	bool apis;	/* fill quantiles of each API, too */
+	bool ever;	/* fill the histograms of all that was ever seen, too */
 	bool detail;	/* and what only people look at: recent histograms of each API, kernels */
 	void (*tell)(void *ctx, const char *text); /* what is worth saying meanwhile; NULL: never */
 	void *tell_ctx;
@@ -33,8 +34,9 @@ int monitor_new(struct monitor **out, const struct monitor_options *o, char *why
 /* Finds who uses CUDA and attaches; the first interval begins. */
 int monitor_start(struct monitor *m, char *why, size_t size);
 /*
- * Does what is to be done, waiting max_ns for it at the most. 1: an interval has
- * ended, see monitor_snapshot(). 0: not yet. -errno: it cannot go on.
+ * Does what is to be done, waiting for it max_ns at the most, and never longer than a
+ * fifth of a second. 1: an interval has ended, see monitor_snapshot(). 0: not yet.
+ * -errno: it cannot go on.
  */
 int monitor_step(struct monitor *m, int64_t max_ns);
 /* Ends the interval before its time, as when the last target has ended: 1, or -errno. */

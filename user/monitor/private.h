@@ -47,7 +47,8 @@ struct mon_api {
 	int64_t pool_ns;     /* in so long */
 	uint64_t seen;	  /* in windows of this interval */
 	struct series *calls; /* of windows; NULL until there was one */
-	uint32_t mark[2][GBPF_BUCKETS]; /* buckets at the last two turns of "recent" */
+	/* Buckets at the last two turns of "recent"; NULL: nobody wants to know. */
+	uint32_t (*mark)[GBPF_BUCKETS];
 };
 
 /* A thread's counters, with what is still going on added up to the moment of reading. */
@@ -210,6 +211,7 @@ void harvest_debt(struct monitor *m, struct mon_image *item);
 /* The image is hot from here on, or until here. */
 void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t now);
 void harvest_interval_begin(struct monitor *m);
+void harvest_age(struct monitor *m); /* an interval more: what there was counts for less */
 void cell_read(const struct gbpf_cell *c, struct cell_read *out);
 /* The difference of two readings, to the quantities of its process. */
 void quantities_add(const struct mon_api *a, const struct cell_read *from,

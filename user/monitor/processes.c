@@ -33,6 +33,7 @@ static void api_free(struct monitor *m, struct mon_api *a)
 	counts_free_cell(&m->counts, a->slot);
 	m->apis[a->slot] = NULL;
 	free(a->calls);
+	free(a->mark);
 	free(a);
 }
 
@@ -174,11 +175,11 @@ void processes_free(struct monitor *m)
 	m->processes_room = 0;
 }
 
-static void process_quota(struct mon_process *p, int64_t elapsed)
+static void process_quota(struct mon_process *p, struct cgroup_seen *seen, int64_t elapsed)
 {
 	uint64_t ns, periods;
 
-	if (cgroup_throttled(p->pid, &ns, &periods)) {
+	if (cgroup_throttled(p->pid, seen, &ns, &periods)) {
 		p->quota_known = false;
 		p->throttled = -1;
 		return;
@@ -197,6 +198,7 @@ void processes_usage(struct monitor *m)
 	size_t n = m->processes_count, i;
 	uint32_t *pids = malloc((n + 1) * sizeof(*pids));
 	struct usage *usage = calloc(n + 1, sizeof(*usage));
+	struct cgroup_seen seen = {0};
 	int err;
 
 	for (i = 0; pids && i < n; i++)
@@ -207,7 +209,7 @@ void processes_usage(struct monitor *m)
 		int64_t before = p->usage.time_ns;
 
 		p->usage_known = usage_advance(&p->usage, &usage[i], &p->usage_rate);
-		process_quota(p, before ? usage[i].time_ns - before : 0);
+		process_quota(p, &seen, before ? usage[i].time_ns - before : 0);
 	}
 	free(pids);
 	free(usage);

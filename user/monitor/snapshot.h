@@ -94,8 +94,8 @@ struct snapshot_process {
 	struct estimate launches_per_s, copies_per_s, copy_bytes_per_s, errors_per_s;
 	struct estimate back_pressured_per_s; /* suspected: launches that took over 50 us */
 	int64_t dispatch_p50_ns, dispatch_p99_ns; /* of recent launches, -1: n/a */
-	const struct histogram *launch_recent, *launch_ever;
-	const struct histogram *sync_recent, *sync_ever;
+	const struct histogram *launch_recent;
+	const struct histogram *launch_ever, *sync_ever; /* NULL: nobody asked for them */
 	int64_t recent_ns;     /* how far back "recent" reaches */
 	uint64_t launches_seen; /* in this interval */
 	struct estimate dispatch_share, sync_share, elsewhere_share; /* of its busiest thread */

@@ -38,7 +38,7 @@ int cgroup_throttled_at(int root, const char *path, int version, uint64_t *ns,
 {
 	char at[PATH_MAX];
 	bool found = false;
-	int len = snprintf(at, sizeof(at), ".%s", path);
+	int len = snprintf(at, sizeof(at), ".%s", strcmp(path, "/") ? path : "");
 
 	*ns = *periods = 0;
 	if (len < 0 || (size_t)len >= sizeof(at))
@@ -129,10 +129,21 @@ static int find_cgroup(int proc, char *path, size_t size, int *version)
 	return *version ? 0 : -ENOENT;
 }
 
-int cgroup_throttled(uint32_t pid, uint64_t *ns, uint64_t *periods)
+static int throttled_at(const char *path, int version, uint64_t *ns, uint64_t *periods)
+{
+	int root = open_hierarchy(version), err;
+
+	if (root < 0)
+		return -ENOENT;
+	err = cgroup_throttled_at(root, path, version, ns, periods);
+	close(root);
+	return err;
+}
+
+int cgroup_throttled(uint32_t pid, struct cgroup_seen *seen, uint64_t *ns, uint64_t *periods)
 {
 	char path[PATH_MAX];
-	int proc = proc_open(pid), version, root, err;
+	int proc = proc_open(pid), version, err;
 
 	*ns = *periods = 0;
 	if (proc < 0)
@@ -141,10 +152,15 @@ int cgroup_throttled(uint32_t pid, uint64_t *ns, uint64_t *periods)
 	if (!err && !strncmp(path, "/..", 3)) {
 		err = throttled_inside(proc, pid, version, ns, periods);
 	} else if (!err) {
-		root = open_hierarchy(version);
-		err = root < 0 ? -ENOENT : cgroup_throttled_at(root, path, version, ns, periods);
-		if (root >= 0)
-			close(root);
+		if (seen->version != version || strcmp(seen->path, path)) {
+			memcpy(seen->path, path, strlen(path) + 1);
+			seen->version = version;
+			seen->ns = seen->periods = 0;
+			seen->err = throttled_at(path, version, &seen->ns, &seen->periods);
+		}
+		err = seen->err;
+		*ns = seen->ns;
+		*periods = seen->periods;
 	}
 	close(proc);
 	return err;

@@ -189,7 +189,7 @@ bool usage_advance(struct usage *last, const struct usage *now, struct usage_rat
 {
 	struct usage before = *last;
 	double seconds = (double)(now->time_ns - before.time_ns) / 1e9;
-	double all_cpus = 100.0 * (double)sysconf(_SC_NPROCESSORS_CONF);
+	double all_cpus = 100;
 	uint64_t io = now->read_bytes + now->write_bytes;
 	uint64_t io_before = before.read_bytes + before.write_bytes;
 	bool short_cpu = now->cpu_ns < before.cpu_ns;
@@ -209,6 +209,8 @@ bool usage_advance(struct usage *last, const struct usage *now, struct usage_rat
 		}
 	}
 	out->cpu_pct = short_cpu ? 0 : (double)(now->cpu_ns - before.cpu_ns) / seconds / 1e7;
+	if (out->cpu_pct > all_cpus) /* of this one, sysconf() reads a file each time */
+		all_cpus *= (double)sysconf(_SC_NPROCESSORS_CONF);
 	if (out->cpu_pct > all_cpus)
 		out->cpu_pct = all_cpus;
 	out->io_bytes_per_s = -1;

@@ -3,6 +3,7 @@
 #ifndef GBPF_TARGET_USAGE_H
 #define GBPF_TARGET_USAGE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,14 +48,23 @@ struct thread_usage {
 /* 0, -ESRCH, -EACCES, -ENOTSUP (a kernel built without scheduler statistics). */
 int usage_thread(uint32_t pid, uint32_t tid, struct thread_usage *out);
 
+/* A cgroup and what was read of it: those who follow in the same one do not read it again. */
+struct cgroup_seen {
+	int version; /* 0: there is none yet */
+	int err;
+	uint64_t ns, periods;
+	char path[PATH_MAX];
+};
+
 /*
  * How long, and in how many of its periods, the CPU quota of the process's cgroup and of
  * those above it that have one kept them from running: counters since the cgroups were
  * made. The kernel sums the time over CPUs, so it can grow faster than the clock:
  * throttled_share() says what share of a time that is at the most.
- * -ENOENT: no quota anywhere above it; -ESRCH, -EACCES.
+ * -ENOENT: no quota anywhere above it; -ESRCH, -EACCES. seen, zeroed at first, is kept from
+ * one process to the next of one look at them.
  */
-int cgroup_throttled(uint32_t pid, uint64_t *ns, uint64_t *periods);
+int cgroup_throttled(uint32_t pid, struct cgroup_seen *seen, uint64_t *ns, uint64_t *periods);
 /*
  * The same of the cgroup at path ("/outer/inner") below an open directory of a hierarchy of
  * this version (1 or 2). ns and periods are 0 where it fails.

@@ -150,7 +150,7 @@ static struct packed *pack(struct copy *c, const struct histogram *h)
 static void copy_process(struct copy *c, struct snapshot_process *p, struct pair **pairs)
 {
 	p->command = text(c, p->command);
-	p->launch_recent = p->launch_ever = p->sync_recent = p->sync_ever = NULL;
+	p->launch_recent = p->launch_ever = p->sync_ever = NULL;
 	p->threads = array(c, p->threads, &p->threads_count, sizeof(*p->threads));
 	p->kernels = array(c, p->kernels, &p->kernels_count, sizeof(*p->kernels));
 	for (size_t i = 0; i < p->kernels_count; i++)
