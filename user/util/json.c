@@ -93,7 +93,7 @@ static size_t plain_length(const char *s, size_t len)
 {
 	size_t n = 0;
 
-	while (n < len && s[n] >= ' ' && s[n] != 0x7f && s[n] != '"' && s[n] != '\\')
+	while (n < len && s[n] >= ' ' && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
 		n++;
 	return n;
 }
