@@ -127,6 +127,18 @@ static void test_what_had_no_window_yet_is_not_none(void **state)
 	assert_false(out.launches_per_s.known);
 }
 
+/* What is probed how is chosen after an interval, by all of what was seen in it. */
+static void test_an_interval_ages_what_was_seen_at_its_end(void **state)
+{
+	struct rig *r = *state;
+
+	r->a.peak = 1000;
+	harvest_interval_begin(r->m);
+	assert_float_equal(r->a.peak, 1000, 0.1);
+	harvest_age(r->m);
+	assert_float_equal(r->a.peak, 950, 0.1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +148,8 @@ int main(void)
 						rig_free),
 		cmocka_unit_test_setup_teardown(test_what_had_no_window_yet_is_not_none, rig_make,
 						rig_free),
+		cmocka_unit_test_setup_teardown(test_an_interval_ages_what_was_seen_at_its_end,
+						rig_make, rig_free),
 	};
 
 	return cmocka_run_group_tests_name("harvest", tests, NULL, NULL);
