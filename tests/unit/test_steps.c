@@ -126,6 +126,29 @@ static void long_and_short(void **state)
 	end(&j, &v);
 }
 
+/* Probes come one by one: what some of them saw before the window is no step of it. */
+static void before_the_window(void **state)
+{
+	struct script j;
+	struct steps v;
+	int64_t from = 0;
+
+	begin(&j);
+	for (int i = 0; i < 40; i++) {
+		if (i == 6)
+			from = j.now;
+		layers(&j, 4);
+		kernel(&j, OPTIMIZER);
+		sync(&j, 100 * US);
+	}
+	feed_window(&j.f, from, j.now);
+	feed_finish(&j.f);
+	assert_int_equal(steps_find(j.f.s, 0, &v), 0);
+	assert_in_range(v.count, 33, 34);
+	assert_true(v.begins[0] >= from);
+	end(&j, &v);
+}
+
 /* Recorded in windows of four steps: what lies between windows is no step. */
 static void in_windows(void **state)
 {
@@ -242,6 +265,7 @@ int main(void)
 		cmocka_unit_test(piecewise_graphs),
 		cmocka_unit_test(graphs_made_anew),
 		cmocka_unit_test(long_and_short),
+		cmocka_unit_test(before_the_window),
 		cmocka_unit_test(in_windows),
 		cmocka_unit_test(in_windows_of_one),
 		cmocka_unit_test(two_threads),

@@ -16,7 +16,8 @@ static bool makes_work(const struct session *s, const struct call *c)
 {
 	const struct session_api *api = &s->apis[c->api];
 
-	if (c->flags & CALL_NO_BEGIN)
+	/* before the first window not all probes are there */
+	if (c->flags & CALL_NO_BEGIN || (s->windows_count && c->begin < s->windows[0].begin))
 		return false;
 	return api->sorts & (API_IS_LAUNCH | API_IS_WAIT | API_IS_COPY) ||
 	       api->kind == API_COLLECTIVE;
