@@ -160,7 +160,7 @@ struct gbpf_monitor_switches {
 	__u32 cost_pair;  /* of both ends, */
 	__u32 cost_launch; /* of a launch, */
 	__u32 cost_untimed; /* and of one whose return is not looked at */
-	__u32 cost_switch; /* of a notice of the scheduler */
+	__u32 cost_switch; /* of the scheduler's notices as a thread leaves a CPU and comes back */
 };
 
 struct gbpf_monitor_counters {

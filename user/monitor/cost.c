@@ -153,12 +153,19 @@ int cost_measure(struct monitor *m)
 	err = sparse_measure(m);
 	if (err)
 		return err;
+	/* to leave a CPU and come back costs about as much (docs/measurements.md) */
+	mon->cost_switch = mon->cost_entry;
 	tables_clear(m);
 	windows_allow(m);
 	m->counts.api_class[0] = GBPF_CLASS_OTHER;
 	for (i = 1; i <= catalogue_count(); i++)
 		m->counts.api_class[i] = (uint8_t)mon_class(catalogue_get((uint16_t)i));
 	return 0;
+}
+
+double cost_together(double most, double sum, double abreast)
+{
+	return fmax(most, sum / fmax(1, abreast));
 }
 
 void cost_window(struct mon_process *p)

@@ -9,28 +9,42 @@
 #include "monitor/verdict.h"
 #include "probe/catalogue.h"
 
+static void worst_gather(struct snapshot *s, const struct snapshot_process *p)
+{
+	double most = -1;
+	size_t k;
+
+	s->self.worst_pid = p->pid;
+	for (k = 0; k < p->threads_count; k++) {
+		if (p->threads[k].overhead_pct <= most)
+			continue;
+		most = p->threads[k].overhead_pct;
+		s->self.worst_tid = p->threads[k].tid;
+	}
+}
+
 static void self_gather(const struct gathering *g, struct snapshot *s)
 {
+	const struct snapshot_process *worst = NULL;
 	struct monitor *m = g->m;
 	const volatile struct gbpf_monitor_counters *c = m->counts.counters;
 	uint64_t cpu = self_cpu_ns();
 	uint64_t lost = c->cells_full + c->threads_full;
 	double covered = 0, weight = 0;
-	size_t i, k;
+	size_t i;
 
 	for (i = 0; i < s->processes_count; i++) {
 		const struct snapshot_process *p = &s->processes[i];
 
 		covered += p->coverage;
 		weight += 1;
-		for (k = 0; k < p->threads_count; k++) {
-			if (p->threads[k].overhead_pct <= s->self.overhead_pct)
-				continue;
-			s->self.overhead_pct = p->threads[k].overhead_pct;
-			s->self.worst_pid = p->pid;
-			s->self.worst_tid = p->threads[k].tid;
-		}
+		if (p->overhead_pct > s->self.overhead_pct)
+			worst = p;
+		if (worst == p)
+			s->self.overhead_pct = p->overhead_pct;
 	}
+	if (worst)
+		worst_gather(s, worst);
 	s->self.budget_pct = 100 * m->options.max_overhead;
 	s->self.cpu_pct = 100 * (double)(cpu - m->self_cpu_ns) / (double)g->length;
 	s->self.rss_bytes = self_rss_bytes();

@@ -148,6 +148,7 @@ static bool busier(const struct snapshot_thread *a, const struct mon_thread *x,
 int threads_gather(const struct gathering *g, struct mon_process *p,
 			  struct snapshot_process *out)
 {
+	double most = 0, sum = 0, worked = 0, own;
 	size_t i, best = 0;
 
 	out->threads = calloc(p->threads_count + 1, sizeof(*out->threads));
@@ -155,13 +156,18 @@ int threads_gather(const struct gathering *g, struct mon_process *p,
 		return -ENOMEM;
 	for (i = 0; i < p->threads_count; i++) {
 		thread_gather(g, p, p->threads[i], &out->threads[i]);
-		if (out->threads[i].overhead_pct > out->overhead_pct)
-			out->overhead_pct = out->threads[i].overhead_pct;
+		own = out->threads[i].overhead_pct;
+		most = own > most ? own : most;
+		sum += own;
+		if (own > 0)
+			worked += thread_worked(&p->threads[i]->now) -
+				  thread_worked(&p->threads[i]->begin);
 		if (i && busier(&out->threads[i], p->threads[i], &out->threads[best],
 				p->threads[best]))
 			best = i;
 	}
 	out->threads_count = p->threads_count;
+	out->overhead_pct = cost_together(most, sum, worked / (double)g->length);
 	if (p->threads_count) {
 		out->dispatch_share = out->threads[best].dispatch_share;
 		out->sync_share = out->threads[best].sync_share;

@@ -348,6 +348,7 @@ void harvest_age(struct monitor *m)
 
 		for (k = 0; k < p->apis_count; k++)
 			p->apis[k]->peak *= 0.95;
+		p->hot_peak *= 0.95;
 		for (k = 0; k < p->threads_count; k++)
 			p->threads[k]->hot_peak *= 0.95;
 	}

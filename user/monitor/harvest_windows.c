@@ -13,8 +13,7 @@ static double grown(double now, double before)
 	return now > before ? now - before : 0;
 }
 
-/* What a thread worked so far, ns: on a CPU, not waiting for the GPU; our probes included. */
-static double thread_worked(const struct thread_read *t)
+double thread_worked(const struct thread_read *t)
 {
 	double worked = (double)t->at;
 	unsigned k;
@@ -192,28 +191,47 @@ static double wait_cut_twice(struct mon_process *p, const struct mon_thread *t)
 	return 2 * (double)t->closed.cut;
 }
 
-/* Shares of each thread; in w->lost what the busiest one lost to probes. */
+/* What probes took of the threads of a process in a window, ns. */
+struct taken {
+	double most, sum;      /* not while it waited: of one thread, of all */
+	double rate_most, rate_sum; /* by probes of windows, of the window's length */
+	double worked;
+};
+
+static void taken_add(struct taken *to, const struct mon_thread *t)
+{
+	const struct thread_read *a = &t->opened, *b = &t->closed;
+	uint64_t spent = b->spent[0] + b->spent[1] - a->spent[0] - a->spent[1];
+	uint64_t waited = b->time[0][1] + b->time[1][1] - a->time[0][1] - a->time[1][1];
+	double lost = spent > waited ? (double)(spent - waited) : 0;
+
+	if (!spent)
+		return;
+	to->most = fmax(to->most, lost);
+	to->sum += lost;
+	to->rate_most = fmax(to->rate_most, t->window_rate);
+	to->rate_sum += t->window_rate;
+	to->worked += grown(thread_worked(b), thread_worked(a));
+}
+
+/* Shares of each thread; in w->lost what the process lost to probes. */
 static void threads_window(const struct monitor *m, struct mon_process *p,
 			   struct window_count *w, bool closed)
 {
 	double factor = cost_of(m, p).factor;
-	uint64_t most = 0;
+	struct taken taken = {0};
 	size_t k, n;
 
 	for (k = 0; k < p->threads_count; k++) {
 		struct mon_thread *t = p->threads[k];
 		const struct thread_read *a = &t->opened, *b = &t->closed;
 		uint64_t spent = b->spent[0] + b->spent[1] - a->spent[0] - a->spent[1];
-		uint64_t waited = b->time[0][1] + b->time[1][1] - a->time[0][1] - a->time[1][1];
 		double rate = factor * (double)(b->spent[1] - a->spent[1]) / (double)w->length;
 
 		t->window_rate = rate;
 		if (rate > t->hot_peak)
 			t->hot_peak = rate;
-		if (spent > most) {
-			most = spent;
-			w->lost = spent > waited ? (int64_t)(spent - waited) : 0;
-		}
+		taken_add(&taken, t);
 		for (n = 0; n < 2; n++) {
 			uint64_t ns = b->time[1][n] - a->time[1][n];
 
@@ -234,6 +252,10 @@ static void threads_window(const struct monitor *m, struct mon_process *p,
 			t->seen[n] += ns;
 		}
 	}
+	p->abreast = taken.worked / (double)w->length;
+	p->hot_peak = fmax(p->hot_peak,
+			   cost_together(taken.rate_most, taken.rate_sum, p->abreast));
+	w->lost = (int64_t)cost_together(taken.most, taken.sum, p->abreast);
 }
 
 static void process_window(struct monitor *m, struct mon_process *p, struct window_count w,

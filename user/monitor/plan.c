@@ -4,6 +4,7 @@
  * probed all the time, by what they cost the process they cost most.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "monitor/private.h"
@@ -131,17 +132,21 @@ static int item_replan(struct monitor *m, struct mon_image *item)
 	return 0;
 }
 
-/* What the probes cost the worst thread, per time a window is open and around it. */
+/* What the probes cost the worst process, per time a window is open and around it. */
 void plan_measure(const struct monitor *m, struct mon_image *item)
 {
 	size_t i, k;
 
 	item->peak = 0;
-	for (i = 0; i < m->processes_count; i++)
-		for (k = 0; m->processes[i]->image == item->image &&
-			    k < m->processes[i]->threads_count; k++)
-			if (m->processes[i]->threads[k]->hot_peak > item->peak)
-				item->peak = m->processes[i]->threads[k]->hot_peak;
+	for (i = 0; i < m->processes_count; i++) {
+		const struct mon_process *p = m->processes[i];
+
+		if (p->image != item->image)
+			continue;
+		item->peak = fmax(item->peak, p->hot_peak);
+		for (k = 0; k < p->threads_count; k++)
+			item->peak = fmax(item->peak, p->threads[k]->hot_peak);
+	}
 }
 
 /* Windows for what needs them, and for nothing else. */

@@ -80,7 +80,7 @@ struct mon_thread {
 	struct anchor anchor_at, anchors; /* when its image became hot; while it was */
 	uint64_t spent_opened;	     /* by probes of windows, when one opened last */
 	double window_rate;	     /* share of its time that probes took in the last window */
-	double hot_peak;	     /* share of its time that probes take while a window is open */
+	double hot_peak;	     /* likewise while a window is open, lately */
 };
 
 struct mon_process {
@@ -101,6 +101,8 @@ struct mon_process {
 	struct series *series[Q_COUNT];
 	uint64_t waits_seen, waits_cut; /* in windows of this interval: all; by a window's end */
 	struct anchor anchors; /* thread_anchor() of all that launch, while its image was hot */
+	double abreast;	 /* threads with probes that were at work at a time, in the last window */
+	double hot_peak; /* share of its time that probes take while a window is open */
 	struct gaps gaps;
 	bool fresh;	/* something of it was seen for the first time in this window */
 	struct histogram launch_ever, sync_ever;
@@ -132,7 +134,7 @@ struct mon_image {
 	uint64_t stratum;   /* the next one's number */
 	int64_t period;	    /* length of a stratum, ns */
 	int64_t length;	    /* of a window */
-	double peak;	    /* share of the worst thread's time probes take while it is open */
+	double peak;	    /* share of the worst process's time probes take while it is open */
 	double ramp_ns;	    /* time that probes cost before and after a window */
 	int64_t covered;    /* of this interval, ns in windows */
 	int64_t hot_since;  /* something is probed in windows only; 0: nothing is */
@@ -217,6 +219,8 @@ void cell_read(const struct gbpf_cell *c, struct cell_read *out);
 void quantities_add(const struct mon_api *a, const struct cell_read *from,
 		    const struct cell_read *to, uint64_t *q);
 struct anchor thread_anchor(const struct monitor *m, const struct thread_read *t);
+/* What a thread worked so far, ns: on a CPU, not waiting for the GPU; our probes included. */
+double thread_worked(const struct thread_read *t);
 void peak_add(struct mon_api *a, uint64_t calls, int64_t ns);
 void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thread_read *out);
 
@@ -224,6 +228,12 @@ void thread_read(const struct monitor *m, uint32_t slot, int64_t now, struct thr
 int cost_measure(struct monitor *m); /* before anything is probed */
 void cost_window(struct mon_process *p);
 struct cost cost_of(const struct monitor *m, const struct mon_process *p);
+/*
+ * What probes cost a process whose threads they cost most at the most, and sum in all. Threads
+ * that take turns, as a forward and a backward pass do, or whoever needs Python's lock, pay one
+ * after the other; those that work at the same time (abreast: how many did) pay side by side.
+ */
+double cost_together(double most, double sum, double abreast);
 
 /* windows.c: when windows are open */
 int windows_step(struct monitor *m, int64_t now);   /* opens and closes what is due */

@@ -5,6 +5,7 @@
  * what the job does.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "monitor/private.h"
@@ -168,21 +169,24 @@ bool window_used(const struct monitor *m, const struct mon_image *item)
  */
 static int64_t item_paid(const struct monitor *m, const struct mon_image *item)
 {
-	double worst = 0, spent;
+	double worst = 0, spent, most, sum;
 	size_t i, k;
 
 	for (i = 0; i < m->processes_count; i++) {
 		const struct mon_process *p = m->processes[i];
 		double factor = p->image == item->image ? cost_of(m, p).factor : 1;
 
+		most = sum = 0;
 		for (k = 0; p->image == item->image && k < p->threads_count; k++) {
 			const struct mon_thread *t = p->threads[k];
 
 			spent = (double)m->counts.threads[t->slot].spent[1] -
 				(double)t->spent_opened;
 			spent *= factor;
-			worst = spent > worst ? spent : worst;
+			most = fmax(most, spent);
+			sum += spent;
 		}
+		worst = fmax(worst, cost_together(most, sum, p->abreast));
 	}
 	return item->first_opened + (int64_t)(worst / (WINDOW_SHARE * m->options.max_overhead));
 }
