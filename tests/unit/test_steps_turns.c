@@ -2,6 +2,14 @@
 /* Steps that differ from each other by turns, and what only looks like it. */
 #include "steps_script.h"
 
+#ifdef QUICK_TESTS /* the quick tests' build */
+#define SEEDS 2
+#define EACH 3
+#else
+#define SEEDS 8
+#define EACH 1
+#endif
+
 static unsigned below(uint64_t *random, unsigned most)
 {
 	*random = *random * 6364136223846793005u + 1442695040888963407u;
@@ -203,7 +211,7 @@ static void logging(void **state)
 	struct script j;
 	struct steps v;
 
-	for (int every = 3; every <= 12; every++) {
+	for (int every = 3; every <= 12; every += EACH) {
 		begin(&j);
 		for (int i = 0; i < 120; i++) {
 			layers(&j, 48);
@@ -270,7 +278,7 @@ static void no_turns(void **state)
 	static const unsigned two[] = { 20, 60 }, mostly[] = { 20, 20, 20, 20, 20, 20, 60 };
 	static const unsigned batches[] = { 8, 16, 24, 32, 48, 64 };
 
-	for (uint64_t seed = 1; seed <= 8; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
 		loops(1, 3, seed);
 		loops(1, 6, seed);
 		loops(2, 7, seed);
