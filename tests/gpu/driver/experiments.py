@@ -7,7 +7,7 @@ import gputime
 from check import Skip
 from jobs import tail
 
-CLOCK_S = 40
+CLOCK_S = 60
 RESERVE_S = 40
 
 

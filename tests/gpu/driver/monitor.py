@@ -181,9 +181,9 @@ def entries(entry):
         check.jobs = [check.cuda("static")]
 
     return [
-        entry("monitor-gpu-bound", torch("mm4096"), monitored("4096² products, 1 %", "1%", 30),
+        entry("monitor-gpu-bound", torch("mm4096"), monitored("4096² products, 1 %", "1%", 45),
               200, True, "gbpf monitor beside a job that waits for the GPU"),
-        entry("monitor-empty", cuda, monitored("empty launches, 5 %", "5%", 40, (500, 200)),
+        entry("monitor-empty", cuda, monitored("empty launches, 5 %", "5%", 60, (500, 200)),
               200, True, "gbpf monitor beside a tight loop of empty launches"),
         entry("monitor-step", torch("train"), monitored("training step, 1 %", "1%", 200),
               600, True, "gbpf monitor beside a training step"),
