@@ -7,6 +7,7 @@
 #include "model/join_order.h"
 
 #define WAIT_NEAR 64 /* calls within which a launch is waited for */
+#define LOOKS_MOST 16 /* at each work: a recording that is made so may fit again and again, almost */
 #define EDGE_NS 100000000 /* that records were on before the window or after it, at the most */
 
 static int by_node(const void *pa, const void *pb, void *ctx)
@@ -50,7 +51,8 @@ static int64_t waited_for(const struct session *s, uint32_t launch, bool one_con
  * Is each run of equal nodes as long as there are launches, after its launch, and over when
  * that was waited for?
  */
-static bool nodes_fit(const struct ordering *o, const struct caller *callers, size_t launches)
+static bool nodes_fit(const struct ordering *o, const struct caller *callers, size_t launches,
+		      size_t *looks)
 {
 	const struct session *s = o->j->s;
 
@@ -61,6 +63,9 @@ static bool nodes_fit(const struct ordering *o, const struct caller *callers, si
 		const struct work *first = &s->works[o->works[i - i % launches]];
 		const struct caller *c = &callers[i % launches];
 
+		if (!*looks)
+			return false;
+		--*looks;
 		if (!w->graph_node || w->graph_node != first->graph_node ||
 		    w->graph != s->works[o->works[0]].graph ||
 		    w->begin < c->begin - o->j->slack || w->begin > c->waited + o->j->slack)
@@ -104,15 +109,16 @@ static size_t runs(const struct ordering *o)
 static const struct caller *only_first(const struct ordering *o, size_t launches)
 {
 	const struct caller *found = NULL;
+	size_t looks = LOOKS_MOST * o->works_count + o->callers_count;
 
 	for (size_t i = 0; i + launches <= o->callers_count; i++) {
-		if (!nodes_fit(o, o->callers + i, launches))
+		if (!nodes_fit(o, o->callers + i, launches, &looks))
 			continue;
 		if (found)
 			return NULL;
 		found = o->callers + i;
 	}
-	return found;
+	return looks ? found : NULL;
 }
 
 static struct session_cover widened(const struct session *s, const struct session_cover *v)
