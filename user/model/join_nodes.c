@@ -7,7 +7,7 @@
 #include "model/join_order.h"
 
 #define WAIT_NEAR 64 /* calls within which a launch is waited for */
-#define LOOKS_MOST 16 /* at each work: a recording that is made so may fit again and again, almost */
+#define LOOKS_MOST 16 /* at each work: one can be made so that much fits, almost */
 #define EDGE_NS 100000000 /* that records were on before the window or after it, at the most */
 
 static int by_node(const void *pa, const void *pb, void *ctx)
