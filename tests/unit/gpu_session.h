@@ -157,7 +157,7 @@ static inline void gpu_random_work(struct gpu_random *g, int64_t entry, uint32_t
 
 static inline void gpu_random_graph(struct gpu_random *g, int64_t at, uint32_t stream)
 {
-	unsigned nodes = 1 + (unsigned)gpu_rand(g, 12);
+	unsigned nodes = 1 + (g->o->still ? 5 * stream % 12 : (unsigned)gpu_rand(g, 12));
 
 	for (unsigned i = 0; i < nodes; i++) {
 		uint32_t on = g->o->still || gpu_rand(g, 4) ? stream

@@ -258,6 +258,25 @@ static int find_still(struct chain *c)
 	return 0;
 }
 
+/*
+ * Of a stream that was used between two anchors only nobody knows the handle. Its calls may
+ * be among any group's, which then has more of them than works.
+ */
+static bool some_unknown(struct chain *c)
+{
+	bool unknown = false;
+
+	for (size_t i = 0; i < c->pieces_count; i++)
+		c->still[c->pieces[i].group] |= GROUP_WORKS;
+	for (uint32_t key = 0; key < c->keys_count; key++)
+		c->still[root(c, key)] &= (uint8_t)~GROUP_WORKS;
+	for (size_t i = 0; i < c->pieces_count; i++)
+		unknown |= c->still[c->pieces[i].group] & GROUP_WORKS;
+	for (size_t i = 0; i < c->pieces_count; i++)
+		c->still[c->pieces[i].group] &= (uint8_t)~GROUP_WORKS;
+	return unknown;
+}
+
 /* By their ids within a group; where these stood still, by time. */
 static int order_pieces(struct chain *c)
 {
@@ -265,6 +284,7 @@ static int order_pieces(struct chain *c)
 
 	if (err)
 		return err;
+	c->unknown = some_unknown(c);
 	for (size_t i = 0; i < c->pieces_count; i++) {
 		struct piece *p = &c->pieces[i];
 

@@ -22,7 +22,7 @@ struct piece { /* works of one call */
 };
 
 /* Of a group: each stream that calls name adds one. */
-enum still { STILL = 1, STILL_UNCLEAR = 3 };
+enum still { STILL = 1, STILL_UNCLEAR = 3, GROUP_WORKS = 128 };
 
 struct chain {
 	struct join *j;
@@ -33,13 +33,15 @@ struct chain {
 	struct piece *pieces;
 	uint32_t *works, *parent, *forward, *backward, *owner;
 	uint8_t *still; /* of groups: enum still */
-	struct map keys, nodes;
+	struct map keys, nodes; /* nodes: of graphs, to the run or piece that has them last, */
+	uint32_t serial;	/* which are numbered */
 	size_t links_count, links_cap, pieces_count, pieces_cap, works_count, works_cap;
 	size_t parents_cap, stills_cap, forward_cap, backward_cap, owner_cap;
 	uint32_t keys_count, process;
 	int64_t from, to;
 	bool one_context;
-	bool lossy; /* works may be missing */
+	bool lossy;   /* works may be missing */
+	bool unknown; /* in this part some are of streams that no anchor names */
 };
 
 static inline const struct work *chain_first_work(const struct chain *c, const struct piece *p)

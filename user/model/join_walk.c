@@ -174,7 +174,8 @@ static int fill(struct chain *c, const size_t l[2], const size_t p[2], bool left
 	if (right)
 		walk(&g, c->backward, true);
 	agree(&g, c->forward, c->backward, c->owner,
-	      !c->lossy || (left && right && g.n == g.m + 1));
+	      !(c->lossy || c->unknown) ||
+		      (!c->unknown && left && right && g.n == g.m + 1));
 	return 0;
 }
 
