@@ -94,17 +94,6 @@ bool join_ids_are_wrong(const struct join *j, uint32_t process, const struct wor
 	return w->graph && w->begin >= j->of[process].graphs_wrong;
 }
 
-/* A launch causes one kernel; more of its id are others' (join_pieces.c). */
-static bool has_kernel(const struct join *j, const struct work *w, uint32_t call)
-{
-	if (w->graph || !(j->s->apis[j->s->calls[call].api].sorts & API_IS_KERNEL_LAUNCH))
-		return false;
-	if (j->launched[call])
-		return true;
-	j->launched[call] = true;
-	return false;
-}
-
 /* Of the calls of this id the last one that began before the work; ids wrap. */
 static void join_work(struct join *j, struct work *w, uint32_t process, size_t *near)
 {
@@ -128,7 +117,7 @@ static void join_work(struct join *j, struct work *w, uint32_t process, size_t *
 		s->join.before_entry += any;
 		return;
 	}
-	if (join_fits(j, &s->calls[found->call], w) && !has_kernel(j, w, found->call))
+	if (join_fits(j, &s->calls[found->call], w))
 		w->call = found->call;
 	else
 		s->join.contradicted++;
@@ -261,8 +250,7 @@ int builder_join(struct session_builder *b)
 	if (j.slack > SLACK_MOST)
 		j.slack = SLACK_MOST;
 	j.of = calloc(b->s->processes_count + 1, sizeof(*j.of));
-	j.launched = calloc(b->s->calls_count + 1, sizeof(*j.launched));
-	err = j.of && j.launched ? 0 : -ENOMEM;
+	err = j.of ? 0 : -ENOMEM;
 	if (!err) {
 		read_versions(&j);
 		err = join_notes(&j);
@@ -279,7 +267,6 @@ int builder_join(struct session_builder *b)
 	if (!err)
 		err = join_finish(&j);
 	free(j.of);
-	free(j.launched);
 	free(j.causes);
 	return err;
 }

@@ -28,7 +28,6 @@ struct join {
 	struct session *s;
 	int64_t slack; /* ns that times of the two sides may be apart */
 	struct joining *of; /* as processes */
-	bool *launched;	    /* of calls: its kernel is found */
 	struct cause *causes; /* by process, correlation, begin */
 	size_t causes_count, causes_cap, work_calls_cap;
 };

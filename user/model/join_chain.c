@@ -238,57 +238,40 @@ static int piece_order(const void *pa, const void *pb)
 	return a->first < b->first ? -1 : a->first > b->first;
 }
 
-/* Groups whose ids stood still; unclear are those of several streams, which have no order then. */
-static int find_still(struct chain *c)
+/*
+ * Of a stream that was used between two anchors only nobody knows the handle: its group has
+ * works and no key. Its calls may be among any group's, which then has more of them than works.
+ */
+static int look_at_groups(struct chain *c)
 {
 	size_t nodes = c->keys_count + c->j->s->streams_count;
 
-	if (GROW(c->still, c->stills_cap, nodes + 1))
+	if (GROW(c->groups, c->groups_cap, nodes + 1))
 		return -ENOMEM;
-	memset(c->still, 0, nodes + 1);
-	for (size_t i = 0; i < c->pieces_count; i++)
-		if (c->pieces[i].still)
-			c->still[c->pieces[i].group] = STILL;
-	for (uint32_t key = 0; key < c->keys_count; key++) {
-		uint8_t *still = &c->still[root(c, key)];
+	memset(c->groups, 0, (nodes + 1) * sizeof(*c->groups));
+	for (uint32_t key = 0; key < c->keys_count; key++)
+		c->groups[root(c, key)].keys++;
+	c->unknown = false;
+	for (size_t i = 0; i < c->pieces_count; i++) {
+		struct group *g = &c->groups[c->pieces[i].group];
 
-		if (*still)
-			*still += *still < STILL_UNCLEAR;
+		g->still |= c->pieces[i].still;
+		c->unknown |= !g->keys;
 	}
 	return 0;
-}
-
-/*
- * Of a stream that was used between two anchors only nobody knows the handle. Its calls may
- * be among any group's, which then has more of them than works.
- */
-static bool some_unknown(struct chain *c)
-{
-	bool unknown = false;
-
-	for (size_t i = 0; i < c->pieces_count; i++)
-		c->still[c->pieces[i].group] |= GROUP_WORKS;
-	for (uint32_t key = 0; key < c->keys_count; key++)
-		c->still[root(c, key)] &= (uint8_t)~GROUP_WORKS;
-	for (size_t i = 0; i < c->pieces_count; i++)
-		unknown |= c->still[c->pieces[i].group] & GROUP_WORKS;
-	for (size_t i = 0; i < c->pieces_count; i++)
-		c->still[c->pieces[i].group] &= (uint8_t)~GROUP_WORKS;
-	return unknown;
 }
 
 /* By their ids within a group; where these stood still, by time. */
 static int order_pieces(struct chain *c)
 {
-	int err = find_still(c);
+	int err = look_at_groups(c);
 
 	if (err)
 		return err;
-	c->unknown = some_unknown(c);
 	for (size_t i = 0; i < c->pieces_count; i++) {
 		struct piece *p = &c->pieces[i];
 
-		p->order = c->still[p->group] ? p->begin : (int64_t)p->first;
+		p->order = c->groups[p->group].still ? p->begin : (int64_t)p->first;
 	}
 	qsort(c->pieces, c->pieces_count, sizeof(*c->pieces), piece_order);
 	return 0;
@@ -386,7 +369,7 @@ int join_chain(struct join *j)
 		err = chain_covers(&c);
 	map_free(&c.keys);
 	map_free(&c.nodes);
-	free(c.still);
+	free(c.groups);
 	free((void *)c.outer);
 	free(c.marks);
 	free(c.link_of);

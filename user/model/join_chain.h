@@ -21,8 +21,11 @@ struct piece { /* works of one call */
 	bool still;    /* other calls' works have the same id */
 };
 
-/* Of a group: each stream that calls name adds one. */
-enum still { STILL = 1, STILL_UNCLEAR = 3, GROUP_WORKS = 128 };
+/* Streams that belong together. */
+struct group {
+	uint32_t keys; /* that calls name them by */
+	bool still;    /* some of their pieces are so */
+};
 
 struct chain {
 	struct join *j;
@@ -32,11 +35,11 @@ struct chain {
 	struct link *links;
 	struct piece *pieces;
 	uint32_t *works, *parent, *forward, *backward, *owner;
-	uint8_t *still; /* of groups: enum still */
+	struct group *groups;
 	struct map keys, nodes; /* nodes: of graphs, to the run or piece that has them last, */
 	uint32_t serial;	/* which are numbered */
 	size_t links_count, links_cap, pieces_count, pieces_cap, works_count, works_cap;
-	size_t parents_cap, stills_cap, forward_cap, backward_cap, owner_cap;
+	size_t parents_cap, groups_cap, forward_cap, backward_cap, owner_cap;
 	uint32_t keys_count, process;
 	int64_t from, to;
 	bool one_context;

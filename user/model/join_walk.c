@@ -174,8 +174,7 @@ static int fill(struct chain *c, const size_t l[2], const size_t p[2], bool left
 	if (right)
 		walk(&g, c->backward, true);
 	agree(&g, c->forward, c->backward, c->owner,
-	      !(c->lossy || c->unknown) ||
-		      (!c->unknown && left && right && g.n == g.m + 1));
+	      !c->unknown && (!c->lossy || (left && right && g.n == g.m + 1)));
 	return 0;
 }
 
@@ -214,7 +213,8 @@ int chain_walk(struct chain *c)
 			l[0]++;
 		for (l[1] = l[0]; l[1] < c->links_count && c->links[l[1]].group == group;)
 			l[1]++;
-		if (c->still[group] < STILL_UNCLEAR)
+		/* without ids there is no order of several streams */
+		if (!c->groups[group].still || c->groups[group].keys < 2)
 			err = fill_group(c, l, p);
 	}
 	return err;
