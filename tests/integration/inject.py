@@ -14,7 +14,7 @@ TARGET, RUN, PAYLOAD = BIN / "inject_target", BIN / "inject_run", BIN / "inject_
 WAITS = ("epoll", "recv", "sigtimedwait", "poll", "select", "nanosleep", "futex", "cond", "read",
          "write")
 LINE = re.compile(r"err=(-?\d+) returned=(-?\d+) stopped=(\d+) longest=(\d+)"
-                  r"(?: pid=(\d+) tid=(\d+) runs=(\d+))? why=(.*)")
+                  r"(?: pid=(\d+) tid=(\d+) runs=(\d+))? stays=([01]) why=(.*)")
 
 
 class Said:
@@ -25,8 +25,8 @@ class Said:
         assert match, line
         numbers = [int(n) if n else None for n in match.groups()[:-1]]
         self.err, self.returned, self.stopped, self.longest = numbers[:4]
-        self.pid, self.tid, self.runs = numbers[4:]
-        self.why = match[8]
+        self.pid, self.tid, self.runs, self.stays = numbers[4:]
+        self.why = match[9]
 
     def __repr__(self):
         return f"err={self.err} stopped={self.stopped} why={self.why}"
@@ -64,11 +64,11 @@ class Target:
             values.append(re.search(rf"^{key}:\s+(.*)$", text, re.MULTILINE)[1])
         return values
 
-    def state(self):
-        """What must be as before."""
+    def state(self, said=()):
+        """What must be as before. Without a CPU for 70 ms gbpf leaves its memory, and says so."""
         anonymous_code = re.findall(r"^\S+ ..x. \S+ 00:00 0\s*$", self.proc("maps"), re.MULTILINE)
         return (sorted(os.listdir(f"/proc/{self.pid}/fd")), self.threads("SigBlk"),
-                self.threads("TracerPid"), len(anonymous_code))
+                self.threads("TracerPid"), len(anonymous_code) - sum(s.stays for s in said))
 
     def finish(self):
         """Ends it: rounds of each kind, and what it had to complain."""
