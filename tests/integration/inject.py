@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 from gbpf import BUILD, run
@@ -13,8 +14,9 @@ TARGET, RUN, PAYLOAD = BIN / "inject_target", BIN / "inject_run", BIN / "inject_
 # Calls that a stop at the wrong moment cuts short, one way or another.
 WAITS = ("epoll", "recv", "sigtimedwait", "poll", "select", "nanosleep", "futex", "cond", "read",
          "write")
+TIMED = 1 << signal.SIGUSR2 - 1  # not held back while sigtimedwait() waits for it
 LINE = re.compile(r"err=(-?\d+) returned=(-?\d+) stopped=(\d+) longest=(\d+)"
-                  r"(?: pid=(\d+) tid=(\d+) runs=(\d+))? stays=([01]) why=(.*)")
+                  r"(?: pid=(\d+) tid=(\d+) runs=(\d+))? left=(\d+) why=(.*)")
 
 
 class Said:
@@ -25,7 +27,7 @@ class Said:
         assert match, line
         numbers = [int(n) if n else None for n in match.groups()[:-1]]
         self.err, self.returned, self.stopped, self.longest = numbers[:4]
-        self.pid, self.tid, self.runs, self.stays = numbers[4:]
+        self.pid, self.tid, self.runs, self.left = numbers[4:]
         self.why = match[9]
 
     def __repr__(self):
@@ -66,9 +68,12 @@ class Target:
 
     def state(self, said=()):
         """What must be as before. Without a CPU for 70 ms gbpf leaves its memory, and says so."""
-        anonymous_code = re.findall(r"^\S+ ..x. \S+ 00:00 0\s*$", self.proc("maps"), re.MULTILINE)
-        return (sorted(os.listdir(f"/proc/{self.pid}/fd")), self.threads("SigBlk"),
-                self.threads("TracerPid"), len(anonymous_code) - sum(s.stays for s in said))
+        return (sorted(os.listdir(f"/proc/{self.pid}/fd")),
+                [int(mask, 16) & ~TIMED for mask in self.threads("SigBlk")],
+                self.threads("TracerPid"), self.anonymous_code() - sum(s.left for s in said))
+
+    def anonymous_code(self):
+        return len(re.findall(r"^\S+ ..x. \S+ 00:00 0\s*$", self.proc("maps"), re.MULTILINE))
 
     def finish(self):
         """Ends it: rounds of each kind, and what it had to complain."""

@@ -31,7 +31,7 @@ static int once(uint32_t pid, const struct inject_options *o)
 	printf("err=%d returned=%d stopped=%" PRId64 " longest=%" PRId64, err, r.returned,
 	       r.stopped_ns, r.longest_ns);
 	answer(r.socket);
-	printf(" stays=%d why=%s\n", r.stays, r.why);
+	printf(" left=%u why=%s\n", r.left, r.why);
 	fflush(stdout);
 	if (r.socket >= 0)
 		close(r.socket);

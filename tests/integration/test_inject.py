@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A library gets into a running process; no call is cut short and nothing is left behind."""
 import errno
+import itertools
 import os
 import random
 import re
@@ -33,6 +34,23 @@ def test_no_wait_is_cut_short():
             assert 0 < s.longest <= s.stopped
         assert t.state(said) == before
         assert t.proc("maps").count("r-xp") >= 8
+        unharmed(t)
+
+
+def test_without_a_cpu_it_says_what_it_leaves():
+    """The borrowed thread waits for 70 ms, then goes on by itself; its memory stays."""
+    with target(*WAITS) as t:
+        run = start_inject(t.pid, "lib.so", times=6)
+        for n in itertools.count():
+            time.sleep(n % 8 / 2000)
+            run.send_signal(signal.SIGSTOP)
+            if run.poll() is not None:
+                break
+            time.sleep(0.12)
+            run.send_signal(signal.SIGCONT)
+        said = [Said(line) for line in run.stdout.read().splitlines()]
+        assert [(s.err, s.runs) for s in said] == [(0, 1)] * 6, said
+        assert t.anonymous_code() == sum(s.left for s in said) > 0
         unharmed(t)
 
 

@@ -114,6 +114,7 @@ static int use(struct attempt *a, struct tracee *t, uint32_t tid)
 
 	if (inject_safe(a->plan, tracee_sp(t)) && filters_allow(a, tid))
 		err = load(&l, &stands);
+	a->result->left += !stands;
 	if (stands && err != -EAGAIN) {
 		left = tracee_leave(t);
 		if (left && !err)

@@ -9,7 +9,6 @@
 #ifndef GBPF_INJECT_INJECT_H
 #define GBPF_INJECT_INJECT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,7 +31,7 @@ struct inject_result {
 	int32_t returned;   /* what entry() returned */
 	int64_t stopped_ns; /* how long the worst thread was stopped in all */
 	int64_t longest_ns; /* the longest single stop */
-	bool stays;	    /* private memory: the thread went on by itself, as we got no CPU */
+	uint32_t left;	    /* threads that went on by themselves: private memory of each stays */
 	char why[200];	    /* a sentence when it was refused or failed: what is in the way */
 };
 

@@ -262,7 +262,6 @@ static int accompany(struct loading *l, bool *stands)
 		return went_wrong(l, -ESRCH);
 	err = tracee_take_over(l->tracee);
 	*stands = !err || err == -EFAULT;
-	l->result->stays = err == -ESTALE;
 	if (err && err != -ESTALE)
 		return went_wrong(l, err);
 	return refused ? refused : outcome(l, &d);
