@@ -83,26 +83,16 @@ static int set_up(void **state)
 {
 	memset(&fake, 0, sizeof(fake));
 	memset(&shared, 0, sizeof(shared));
-	session = (struct session){
-		.control = PTHREAD_MUTEX_INITIALIZER,
-		.lock = PTHREAD_MUTEX_INITIALIZER,
-		.pool.lock = PTHREAD_MUTEX_INITIALIZER,
-		.pid = getpid(),
-		.fd = -1,
-		.taking = true,
-		.devices_told = true,
-		.window = { .on = true, .thread_type = CUPTI_THREAD_SYSTEM },
-		.ring.shared = &shared,
-		.layout = layout_of(CUPTI_13_0),
-		.cupti = {
-			.version = CUPTI_13_0,
-			.flush_all = fake_flush,
-			.next_record = fake_next,
-			.dropped = fake_dropped,
-			.get_timestamp = fake_timestamp,
-		},
-	};
-	cupti_pair(fake.pair);
+	cupti_session(fake.pair);
+	session.taking = true;
+	session.devices_told = true;
+	session.window.on = true;
+	session.window.thread_type = CUPTI_THREAD_SYSTEM;
+	session.ring.shared = &shared;
+	session.cupti.flush_all = fake_flush;
+	session.cupti.next_record = fake_next;
+	session.cupti.dropped = fake_dropped;
+	session.cupti.get_timestamp = fake_timestamp;
 	return pool_fill(&session.pool);
 }
 

@@ -61,22 +61,11 @@ static int fake_dropped(void *context, uint32_t stream, size_t *count)
 static int set_up(void **state)
 {
 	memset(&fake, 0, sizeof(fake));
-	session = (struct session){
-		.control = PTHREAD_MUTEX_INITIALIZER,
-		.lock = PTHREAD_MUTEX_INITIALIZER,
-		.pool.lock = PTHREAD_MUTEX_INITIALIZER,
-		.pid = getpid(),
-		.fd = -1,
-		.layout = layout_of(CUPTI_13_0),
-		.cupti = {
-			.version = CUPTI_13_0,
-			.subscribe = fake_subscribe,
-			.unsubscribe = fake_unsubscribe,
-			.next_record = fake_next,
-			.dropped = fake_dropped,
-		},
-	};
-	cupti_pair(fake.pair);
+	cupti_session(fake.pair);
+	session.cupti.subscribe = fake_subscribe;
+	session.cupti.unsubscribe = fake_unsubscribe;
+	session.cupti.next_record = fake_next;
+	session.cupti.dropped = fake_dropped;
 	return 0;
 }
 
