@@ -114,13 +114,10 @@ static int use(struct attempt *a, struct tracee *t, uint32_t tid)
 
 	if (inject_safe(a->plan, tracee_sp(t)) && filters_allow(a, tid))
 		err = load(&l, &stands);
-	a->result->left += !stands;
-	if (stands && err != -EAGAIN) {
-		left = tracee_leave(t);
-		if (left && !err)
-			err = inject_refuse(a->plan, left, "The thread was lost (%s).",
-					    strerror(-left));
-	}
+	left = stands ? tracee_leave(t) : 0; /* also where it gave up waiting for us */
+	a->result->left += !stands || left;
+	if (left && !err)
+		err = inject_refuse(a->plan, left, "The thread was lost (%s).", strerror(-left));
 	left = stands ? tracee_release(t) : -ESTALE;
 	if (left && err == -EAGAIN)
 		err = -ESTALE; /* it has gone on and is still ours: this thread has to end */
