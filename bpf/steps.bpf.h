@@ -50,7 +50,8 @@ static __always_inline bool step_take(__u64 *at, u64 number)
 /* What was recorded is earlier than ts: a record looks at the gate after it took its time. */
 static __noinline void step_close(u64 pid_tgid, u64 number)
 {
-	sw.gate = steps.close_to;
+	if (!steps.through)
+		sw.gate = steps.close_to;
 	step_mark(pid_tgid, number, bpf_ktime_get_ns(), GBPF_MARK_CLOSE);
 }
 
@@ -58,9 +59,11 @@ static __noinline void step_open(u64 pid_tgid, u64 number)
 {
 	u64 now = bpf_ktime_get_ns();
 
-	sw.gate_begin = now;
 	steps.close_at = number + steps.open_for + 1;
-	sw.gate = GBPF_GATE_OPEN;
+	if (!steps.through) {
+		sw.gate_begin = now;
+		sw.gate = GBPF_GATE_OPEN;
+	}
 	step_mark(pid_tgid, number, now, GBPF_MARK_OPEN);
 }
 

@@ -47,7 +47,7 @@ struct gbpf_steps {
 	__u64 open_at;	/* the gate opens at the first step from this firing on; plus one */
 	__u64 open_for; /* and closes so many firings later */
 	__u32 close_to; /* enum gbpf_gate_state */
-	__u32 pad;
+	__u32 through; /* the gate is open around windows, too, and stays as it is */
 	__u64 close_at; /* plus one; set when it opens */
 	__u64 fired;	/* number of the last firing, plus one */
 };

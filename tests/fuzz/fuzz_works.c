@@ -166,7 +166,7 @@ static void check_works(const struct session *s)
 			listed |= works[k] == i;
 		require(listed);
 	}
-	require(matched == s->join.matched && s->join.works == s->works_count);
+	require(matched == s->join.matched && s->join.works + s->join.earlier == s->works_count);
 	require(s->join.launches_without <= s->join.launches);
 }
 

@@ -57,7 +57,7 @@ const struct opt trace_opts[] = {
 		 "are a little dearer from then on. See docs/gpu-time.md."},
 	{.name = "gpu-window", .type = OPT_DURATION, .arg = "SECONDS", FIELD(gpu.window),
 	 .help = "With --gpu-time: record the GPU for so long in each process, at the most "
-		 "(default 60 seconds)."},
+		 "(default 60 seconds); in a schedule, once for each warm-up and window."},
 	{.name = "cupti", .type = OPT_STRING, .arg = "PATH", FIELD(gpu.cupti),
 	 .help = "With --gpu-time: use this libcupti, a path as the process sees it, and not the "
 		 "one that it has loaded or that lies beside its libcudart."},
@@ -139,9 +139,6 @@ const char *trace_options_check(const struct trace_options *o, bool command)
 		return "say what to trace: -p PID, --cgroup PATH, --all, or -- COMMAND";
 	if (forms > 1)
 		return "-p, --cgroup, --all and -- COMMAND exclude each other";
-	if (schedule_asked(&o->schedule) && o->gpu.asked)
-		return "--gpu-time records one stretch of time, and no windows of a schedule: "
-		       "leave out one of them";
 	if (keep_asked(&o->keep) && schedule_asked(&o->schedule))
 		return "--keep records all the time, and --wait, --active and their like only in "
 		       "windows: leave out one of them";

@@ -176,7 +176,7 @@ static void of_works(const struct session *s, struct value *out)
 	for (size_t i = 0; i < s->works_count && s->end > s->begin; i++) {
 		const struct work *w = &s->works[i];
 
-		if (w->kind != RECORD_WORK_KERNEL)
+		if (w->kind != RECORD_WORK_KERNEL || w->earlier)
 			continue;
 		ns[block_of(s, w->begin)] += (double)(w->end - w->begin);
 		count[block_of(s, w->begin)]++;

@@ -158,7 +158,8 @@ static int kinds(struct facts *f)
 	for (size_t i = 0; i < s->works_count; i++) {
 		const struct work *w = &s->works[i];
 
-		if (is_ours(f, w) && w->kind == RECORD_WORK_KERNEL && n < f->kernels)
+		if (is_ours(f, w) && !w->earlier && w->kind == RECORD_WORK_KERNEL &&
+		    n < f->kernels)
 			all[n++] = (struct kind){ w->kernel, w->shape, w->end - w->begin };
 	}
 	qsort(all, n, sizeof(*all), kind_order);
@@ -304,7 +305,7 @@ int diag_facts_gpu(struct facts *f)
 	if (err)
 		goto out;
 	for (size_t i = 0; i < f->s->works_count; i++)
-		if (is_ours(f, &f->s->works[i]))
+		if (is_ours(f, &f->s->works[i]) && !f->s->works[i].earlier)
 			take_work(&v, i);
 	unblock(f);
 	f->kernel_p50 = quantile(v.durations, v.kernels, 500);

@@ -245,7 +245,8 @@ int html_launches(const struct session *s, uint32_t process, FILE *out)
 	for (size_t i = 0; i < s->works_count; i++) {
 		const struct work *w = &s->works[i];
 
-		if (s->streams[w->stream].process == process && w->kind == RECORD_WORK_KERNEL)
+		if (s->streams[w->stream].process == process && !w->earlier &&
+		    w->kind == RECORD_WORK_KERNEL)
 			kernels[bin_of(w->end - w->begin)]++;
 	}
 	histogram("Dispatch time of launches", launches, out);

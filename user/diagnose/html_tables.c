@@ -82,7 +82,8 @@ static int kernels(const struct session *s, uint32_t process, FILE *out)
 	for (size_t i = 0; i < s->works_count; i++) {
 		const struct work *w = &s->works[i];
 
-		if (s->streams[w->stream].process != process || w->kind != RECORD_WORK_KERNEL ||
+		if (s->streams[w->stream].process != process || w->earlier ||
+		    w->kind != RECORD_WORK_KERNEL ||
 		    w->kernel >= s->kernels_count)
 			continue;
 		e[w->kernel].count++;

@@ -278,6 +278,7 @@ static void put_gpu(struct kineto *k)
 	put_count(k, "unmatched", k->unmatched);
 	put_count(k, "all_works", j->works);
 	put_count(k, "all_matched", j->matched);
+	put_count(k, "all_earlier", j->earlier);
 	put_count(k, "launches_without_work", j->launches_without);
 	put_count(k, "before_entry", j->before_entry);
 	put_count(k, "dropped", j->dropped);

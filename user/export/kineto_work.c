@@ -199,7 +199,9 @@ void kineto_work(struct kineto *k, uint32_t work)
 		put_kernel(k, w);
 	else
 		put_copy(k, w);
-	if (w->call == CALL_NONE) {
+	if (w->earlier)
+		put(k, ",\"launched before the window\":true");
+	if (work_unmatched(w)) {
 		put(k, ",\"unmatched\":true,\"recorded correlation\":");
 		put_uint(k, w->correlation);
 		k->unmatched++;

@@ -247,6 +247,7 @@ static void put_diagnostics(struct sqlite_writer *w)
 		diagnose(w, WARNING, "the recording is damaged: everything before is here");
 	count(w, WARNING, j->works - j->matched,
 	      "pieces of GPU work have no call that caused them");
+	count(w, INFORMATION, j->earlier, "pieces of GPU work were launched before their window");
 	count(w, WARNING, j->dropped, "records of GPU work were lost");
 	count(w, WARNING, j->bad, "records of GPU work made no sense");
 	if (!session_has_work(w->s))

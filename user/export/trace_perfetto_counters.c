@@ -113,9 +113,9 @@ static bool depth_of(const struct perfetto *f, const struct session_stream *st, 
 		const struct work *w = &s->works[st->first_work + i];
 		size_t asked, began;
 
-		if (w->call == CALL_NONE || w->begin < f->begin)
+		if (work_unmatched(w) || w->begin < f->begin)
 			continue;
-		asked = step_after(f, v, s->calls[w->call].begin);
+		asked = w->earlier ? 0 : step_after(f, v, s->calls[w->call].begin);
 		began = step_after(f, v, w->begin);
 		if (asked >= began)
 			continue;

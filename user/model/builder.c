@@ -72,6 +72,8 @@ int session_builder_finish(struct session_builder *b, enum reader_end end, uint6
 	if (!err)
 		err = builder_cold(b);
 	if (!err)
+		err = builder_trim(b);
+	if (!err)
 		err = builder_gpus(b);
 	if (err)
 		return err;
@@ -109,6 +111,7 @@ void session_builder_free(struct session_builder *b)
 	session_free(b->s);
 	free_notes(b);
 	free(b->epochs);
+	free(b->actives);
 	free(b->outs);
 	free(b->launch_cache);
 	free(b->transfer_cache);

@@ -134,7 +134,9 @@ struct session_builder {
 
 	size_t apis_cap, processes_cap, threads_cap, kernels_cap, calls_cap, launches_cap,
 		transfers_cap, polls_cap, images_cap, sites_cap, clocks_cap, losses_cap, infos_cap,
-		windows_cap, gpus_cap, gpu_samples_cap, labels_cap, triggers_cap;
+		windows_cap, actives_cap, gpus_cap, gpu_samples_cap, labels_cap, triggers_cap;
+	struct record_window *actives; /* in their order, once builder_windows() was called */
+	size_t actives_count;
 	int64_t first_event, last_event;
 	int64_t known_begin; /* of the first window that the file names; INT64_MIN: it names none */
 	bool finished;
@@ -157,6 +159,7 @@ void works_builder_free(struct works_builder *w);
 int builder_streams(struct session_builder *b); /* streams.c: works in their order */
 int builder_covers(struct session_builder *b);	/* covers.c: when the sidecar recorded */
 int builder_join(struct session_builder *b);	/* join.c: works get their calls */
+int join_list(struct session *s); /* join_finish.c: call_works anew; 0 or -ENOMEM */
 /* By its mangled name; kernels of one name are one, whoever uses them; names.c. */
 int builder_kernel(struct session_builder *b, const char *name, bool named, uint32_t *out);
 int builder_label(struct session_builder *b, const struct record_label *r); /* labels.c */
@@ -164,6 +167,8 @@ void builder_labels(struct session_builder *b);
 int builder_processes(struct session_builder *b);	       /* process.c */
 int builder_windows(struct session_builder *b);		       /* windows.c */
 void builder_cut(struct session_builder *b); /* windows.c: calls that a window's end cut */
+int builder_trim(struct session_builder *b); /* active.c: to what counts, after the join */
+bool builder_active(const struct session_builder *b, int64_t ts); /* does that count? */
 int builder_names(struct session_builder *b);		       /* names.c */
 int builder_pair(struct session_builder *b);		       /* pair.c */
 int builder_cold(struct session_builder *b);		       /* cold.c */

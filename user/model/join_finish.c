@@ -46,6 +46,15 @@ static int list_works(struct session *s, uint32_t **at_out)
 	return 0;
 }
 
+int join_list(struct session *s)
+{
+	uint32_t *at = NULL;
+	int err = list_works(s, &at);
+
+	free(at);
+	return err;
+}
+
 /* ---- graphs whose ids lie ---- */
 
 static int node_order(const void *pa, const void *pb)
@@ -181,9 +190,10 @@ static bool in_whole_cover(const struct session *s, uint32_t process, const stru
 }
 
 /* Launches outside of other launches, not captured into a graph, that must have run. */
-static void count_thread(struct session *s, const struct session_thread *t, const bool *worked,
+static void count_thread(const struct join *j, const struct session_thread *t, const bool *worked,
 			 const uint8_t *captures)
 {
+	struct session *s = j->s;
 	unsigned capturing = 0;
 
 	for (uint32_t i = t->first_call; i < t->first_call + t->calls; i++) {
@@ -195,15 +205,16 @@ static void count_thread(struct session *s, const struct session_thread *t, cons
 			capturing = captures[c->api] == CAPTURE_BEGIN ? 1 : 0;
 		if (!is_launch(s, c) || inner || (capturing && !worked[i]) ||
 		    c->flags & CALL_ERROR || call_duration(c) < 0 ||
-		    !in_whole_cover(s, t->process, c))
+		    !in_whole_cover(s, t->process, c) || !builder_active(j->b, c->begin))
 			continue;
 		s->join.launches++;
 		s->join.launches_without += !worked[i];
 	}
 }
 
-static int count(struct session *s, const uint32_t *at)
+static int count(const struct join *j, const uint32_t *at)
 {
+	struct session *s = j->s;
 	bool *worked = calloc(s->calls_count + 1, sizeof(*worked));
 	uint8_t *captures = calloc(s->apis_count + 1, sizeof(*captures));
 	int err = worked && captures ? 0 : -ENOMEM;
@@ -216,7 +227,7 @@ static int count(struct session *s, const uint32_t *at)
 			worked[s->calls[i].parent] = true;
 	}
 	for (size_t i = 0; i < s->threads_count && !err; i++)
-		count_thread(s, &s->threads[i], worked, captures);
+		count_thread(j, &s->threads[i], worked, captures);
 	/* What still ran at the end has a launch and no work. */
 	s->join.launches_without -= s->join.running < s->join.launches_without ?
 					    s->join.running : s->join.launches_without;
@@ -266,7 +277,7 @@ int join_finish(struct join *j)
 		err = learn_names(s);
 	}
 	if (!err)
-		err = count(s, at);
+		err = count(j, at);
 	free(at);
 	return err;
 }

@@ -227,6 +227,16 @@ static int note_window(struct session_builder *b, const struct record_window *r)
 	return err;
 }
 
+static int note_active(struct session_builder *b, const struct record_window *r)
+{
+	int err = GROW(b->actives, b->actives_cap, b->actives_count + 1);
+
+	if (!err)
+		b->actives[b->actives_count++] =
+			(struct record_window){ clamp_ts(r->begin), clamp_ts(r->end) };
+	return err;
+}
+
 static int note_loss(struct session_builder *b, const struct record_loss *r)
 {
 	struct session *s = b->s;
@@ -285,6 +295,7 @@ int builder_note(struct session_builder *b, const struct record *r)
 	case RECORD_OVERHEAD: return builder_overhead(b, &r->overhead);
 	case RECORD_SIDECAR: return builder_sidecar(b, &r->sidecar);
 	case RECORD_TRIGGER: return note_trigger(b, &r->trigger);
+	case RECORD_ACTIVE: return note_active(b, &r->window);
 	case RECORD_EVENTS:
 	case RECORD_KINDS: break;
 	}

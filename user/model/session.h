@@ -33,10 +33,10 @@ enum call_flags {
 };
 
 /*
- * begin and end are CLOCK_MONOTONIC ns, half-open. end is valid unless OPEN,
- * NO_END or ENTRY_ONLY, begin unless NO_BEGIN (it then equals end). A POLL
- * lasts from the first query's entry to the last one's return. The end of one that is
- * CUT is that of its window, where another window follows.
+ * begin and end are CLOCK_MONOTONIC ns, half-open. end is valid unless OPEN, NO_END or
+ * ENTRY_ONLY, begin unless NO_BEGIN (it then equals end, or its window's begin). A POLL lasts
+ * from the first query's entry to the last one's return. The end of one that is CUT is that
+ * of its window, where another window follows.
  */
 struct call {
 	int64_t begin, end;
@@ -162,6 +162,7 @@ struct work {
 	uint8_t kind;	     /* enum record_work_kind */
 	uint8_t direction;   /* enum record_direction */
 	uint8_t source, target; /* enum record_memory */
+	bool earlier; /* launched before its window: its call is not kept, and is CALL_NONE */
 };
 
 /* CUPTI's own record of a call, where it was matched with ours: its correlation and cbid. */
@@ -186,6 +187,7 @@ struct session_cover {
 /* How the two sides met; counts are of the sidecar's windows only. */
 struct session_join {
 	uint64_t works, matched;	 /* pieces of work, and those with a call */
+	uint64_t earlier; /* others, launched before their window */
 	uint64_t launches, launches_without; /* calls that must cause work, and those with none */
 	uint64_t before_entry; /* works that would begin before their call: not matched */
 	uint64_t contradicted; /* works of another grid than their call asked for: not matched */
@@ -285,6 +287,12 @@ const char *session_info(const struct session *s, const char *key);
  * "host_pid" of a merged file, … (docs/format.md). The last one counts.
  */
 const char *session_label(const struct session *s, uint32_t process, const char *key);
+
+/* It was launched in its window, or may have been, and its call is not known. */
+static inline bool work_unmatched(const struct work *w)
+{
+	return w->call == CALL_NONE && !w->earlier;
+}
 
 /* Wall duration of a call in ns, -1 where it is not known. */
 int64_t call_duration(const struct call *c);

@@ -25,26 +25,34 @@ static int entry_order(const void *pa, const void *pb)
 }
 
 /* Works of one launch are neighbours in their stream. */
+static bool same_launch(const struct work *a, const struct work *b)
+{
+	if (a->earlier || b->earlier)
+		return a->earlier && b->earlier && a->graph && a->graph == b->graph &&
+		       a->correlation == b->correlation;
+	return a->call == b->call;
+}
+
 static int find_queued(struct timing *t, const struct session_stream *st)
 {
 	const struct session *s = t->s;
-	uint32_t last = CALL_NONE;
+	const struct work *last = NULL;
 	bool sorted = true;
 
 	t->count = 0;
-	for (uint32_t w = st->first_work; w < st->first_work + st->works; w++) {
-		uint32_t call = s->works[w].call;
+	for (uint32_t i = st->first_work; i < st->first_work + st->works; i++) {
+		const struct work *w = &s->works[i];
 
-		if (call == CALL_NONE || call == last)
+		if (work_unmatched(w) || (last && same_launch(last, w)))
 			continue;
-		last = call;
+		last = w;
 		if (GROW(t->queued, t->queued_cap, t->count + 1) ||
 		    GROW(t->entries, t->entries_cap, t->count + 1))
 			return -ENOMEM;
-		t->entries[t->count] = s->calls[call].begin;
+		t->entries[t->count] = w->earlier ? INT64_MIN : s->calls[w->call].begin;
 		sorted = sorted && (!t->count || t->entries[t->count - 1] <= t->entries[t->count]);
-		t->queued[t->count++] =
-			(struct queued){ s->calls[call].begin, s->works[w].begin };
+		t->queued[t->count] = (struct queued){ t->entries[t->count], w->begin };
+		t->count++;
 	}
 	if (!sorted)
 		qsort(t->entries, t->count, sizeof(*t->entries), entry_order);

@@ -11,10 +11,13 @@ static int window_order(const void *pa, const void *pb)
 	return a->end < b->end ? -1 : a->end > b->end;
 }
 
-static size_t windows_join(struct record_window *w, size_t count)
+/* Those that touch become one. Returns how many are left. */
+static size_t windows_sort(struct record_window *w, size_t count)
 {
 	size_t kept = 0;
 
+	if (count)
+		qsort(w, count, sizeof(*w), window_order);
 	for (size_t i = 0; i < count; i++) {
 		if (w[i].end <= w[i].begin)
 			continue;
@@ -126,9 +129,8 @@ int builder_windows(struct session_builder *b)
 			s->windows[s->windows_count++] =
 				(struct record_window){ first, b->last_event + 1 };
 	}
-	if (s->windows_count)
-		qsort(s->windows, s->windows_count, sizeof(*s->windows), window_order);
-	s->windows_count = windows_join(s->windows, s->windows_count);
+	s->windows_count = windows_sort(s->windows, s->windows_count);
+	b->actives_count = windows_sort(b->actives, b->actives_count);
 	if (s->windows_count) {
 		s->begin = s->windows[0].begin;
 		s->end = s->windows[s->windows_count - 1].end;

@@ -44,6 +44,7 @@ static const struct field fields[META_KINDS][META_FIELDS_MAX] = {
 			  F(64, clock.error)},
 	[RECORD_LOSS] = {F(TIME, loss.ts), F(32, loss.cause), F(64, loss.count)},
 	[RECORD_WINDOW] = {F(TIME, window.begin), F(TIME, window.end)},
+	[RECORD_ACTIVE] = {F(TIME, window.begin), F(TIME, window.end)},
 	[RECORD_INFO] = {F(STRING, info.key), F(STRING, info.value)},
 	[RECORD_GPU] = {F(32, gpu.id), F(32, gpu.index), F(STRING, gpu.uuid), F(STRING, gpu.name),
 			F(STRING, gpu.pci), F(STRING, gpu.mig_parent)},

@@ -34,6 +34,7 @@ enum record_kind {
 	RECORD_SIDECAR = 19,
 	RECORD_LABEL = 20,
 	RECORD_TRIGGER = 21,
+	RECORD_ACTIVE = 22,
 	RECORD_KINDS, /* one more than the last */
 };
 
@@ -134,7 +135,10 @@ struct record_loss {
 	uint64_t count;
 };
 
-/* Probes were attached from begin until end, ns. */
+/*
+ * WINDOW: probes were attached from begin until end, ns. ACTIVE: where there is any, nothing
+ * else counts; what was recorded around it is there so that the join has both its sides.
+ */
 struct record_window {
 	int64_t begin, end;
 };

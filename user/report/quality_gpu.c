@@ -99,6 +99,7 @@ void quality_gpu_json(const struct session *s, struct json *j)
 	json_string(j, session_no_work(s, UINT32_MAX));
 	json_count(j, "works", join->works);
 	json_count(j, "matched", join->matched);
+	json_count(j, "earlier", join->earlier);
 	json_count(j, "launches", join->launches);
 	json_count(j, "launches_without", join->launches_without);
 	json_count(j, "before_entry", join->before_entry);
@@ -165,6 +166,9 @@ void quality_gpu_lines(const struct report_ctx *c, FILE *out)
 	else
 		fprintf(out, ", %s without their call",
 			text_count(j->works - j->matched, n, sizeof(n)));
+	if (j->earlier)
+		fprintf(out, "; %s more were launched before their window",
+			text_count(j->earlier, n, sizeof(n)));
 	if (j->launches_without)
 		fprintf(out, "; %s launches of %s without work",
 			text_count(j->launches_without, n, sizeof(n)),

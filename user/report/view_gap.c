@@ -151,13 +151,13 @@ static void add_kind(struct row *r, const struct work *w)
 }
 
 /* Union of what ran on the stream: works of a graph may overlap on one. */
-static void add_busy(struct row *r, const struct work *w, int64_t *until)
+static void add_busy(const struct session *s, struct row *r, const struct work *w, int64_t *until)
 {
 	int64_t begin = w->begin > *until ? w->begin : *until;
 
 	if (w->end <= begin)
 		return;
-	r->work.busy += w->end - begin;
+	r->work.busy += work_covered_ns(s, s->streams[w->stream].process, begin, w->end);
 	*until = w->end;
 }
 
@@ -178,11 +178,15 @@ static int stream_row(struct report_ctx *ctx, const struct session_stream *st)
 	r->stream = (int64_t)st->handle;
 	r->work.busy = 0;
 	r->work.depth_max = NA;
+	r->calls = 0;
 	for (uint32_t w = st->first_work; w < st->first_work + st->works; w++) {
 		const struct work_times *t = &ctx->times[w];
 
+		add_busy(s, r, &s->works[w], &until);
+		if (s->works[w].earlier)
+			continue;
 		add_kind(r, &s->works[w]);
-		add_busy(r, &s->works[w], &until);
+		r->calls++;
 		r->work.unmatched += s->works[w].call == CALL_NONE;
 		if (s->works[w].call == CALL_NONE)
 			continue;
@@ -191,7 +195,6 @@ static int stream_row(struct report_ctx *ctx, const struct session_stream *st)
 		r->work.uncontended += !!(t->flags & WORK_UNCONTENDED);
 		waited += t->queue_delay != NA_TIME && t->queue_delay > 0;
 	}
-	r->calls = st->works;
 	r->work.queued = waited;
 	r->begin = s->works[st->first_work].begin - s->begin;
 	r->end = until - s->begin;

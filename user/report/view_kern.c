@@ -88,7 +88,7 @@ static void add_kernel(const struct report_ctx *ctx, uint32_t work, struct row *
 		same_or_na(&r->work.occupancy, one.work.occupancy);
 		r->work.shape = one.work.shape;
 	}
-	r->work.unmatched += ctx->s->works[work].call == CALL_NONE;
+	r->work.unmatched += work_unmatched(&ctx->s->works[work]);
 	r->work.shorts += !!(ctx->times[work].flags & WORK_SHORT);
 	r->work.uncontended += !!(ctx->times[work].flags & WORK_UNCONTENDED);
 }

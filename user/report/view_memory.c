@@ -42,7 +42,7 @@ static void add_memory(const struct report_ctx *ctx, uint32_t work, struct row *
 
 	sum = r->bytes == NA ? 0 : r->bytes;
 	r->bytes = __builtin_add_overflow(sum, bytes, &sum) ? INT64_MAX : sum;
-	r->work.unmatched += ctx->s->works[work].call == CALL_NONE;
+	r->work.unmatched += work_unmatched(&ctx->s->works[work]);
 }
 
 static int64_t bytes_of(const struct report_ctx *ctx, uint32_t work)

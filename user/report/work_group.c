@@ -104,7 +104,7 @@ static int first_pass(struct grouper *gr, uint32_t *row_of)
 		struct work_key key = { { 0 } };
 
 		row_of[w] = MAP_NONE;
-		if (!gr->g->key(gr->ctx, w, key.words))
+		if (s->works[w].earlier || !gr->g->key(gr->ctx, w, key.words))
 			continue;
 		err = row_find(gr, w, &key, &row_of[w]);
 		if (err)

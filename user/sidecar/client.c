@@ -30,6 +30,7 @@ struct sidecar {
 	bool realtime;	  /* its clock was CLOCK_REALTIME at each reading… */
 	int64_t apart;	  /* …but for so much, ns */
 	bool began;
+	bool again;
 	bool read_last;	  /* a reading came with its last message */
 	struct clock_reading started; /* ours, when it was told to start */
 	uint64_t dropped, bad, running;
@@ -92,6 +93,7 @@ int sidecar_new(struct sidecar **out, int fd, const struct sidecar_options *o)
 	s->fd = fd;
 	s->pid = o->pid;
 	s->state = SIDECAR_GREETED;
+	s->again = o->again;
 	s->realtime = true;
 	s->tick = clock_ns(CLOCK_MONOTONIC) + SECOND;
 	s->deadline = clock_ns(CLOCK_MONOTONIC) + ANSWER_NS;
@@ -238,17 +240,12 @@ static int tell_losses(struct sidecar *s)
 	return err;
 }
 
-/* All that it left behind is taken; then nothing more comes. */
-static int over(struct sidecar *s)
+/* All that it left behind. */
+static int take_rest(struct sidecar *s)
 {
 	size_t waited;
 	int err;
 
-	if (s->state == SIDECAR_OVER)
-		return 0;
-	s->state = SIDECAR_OVER;
-	close(s->fd);
-	s->fd = -1;
 	reading_last(s);
 	do {
 		err = intake_drain(&s->in);
@@ -256,10 +253,30 @@ static int over(struct sidecar *s)
 		if (!err)
 			err = intake_deliver(&s->in, true);
 	} while (!err && waited == INTAKE_WAITING_MOST);
-	if (!err)
-		err = tell_losses(s);
+	return err ? err : tell_losses(s);
+}
+
+/* Nothing more comes. */
+static int over(struct sidecar *s)
+{
+	int err;
+
+	if (s->state == SIDECAR_OVER)
+		return 0;
+	s->state = SIDECAR_OVER;
+	close(s->fd);
+	s->fd = -1;
+	err = take_rest(s);
 	intake_free(&s->in);
 	return err;
+}
+
+static int rest(struct sidecar *s)
+{
+	s->state = SIDECAR_READY;
+	s->began = false;
+	s->deadline = INT64_MAX;
+	return take_rest(s);
 }
 
 int sidecar_end(struct sidecar *s, uint32_t event, const char *why)
@@ -349,7 +366,10 @@ static int on_last(struct sidecar *s, const struct wire_message *m, uint32_t eve
 				   "CUPTI's own buffers were full");
 	if (!err)
 		err = emit(s, event, count, ts, m->text);
-	return err ? err : over(s);
+	if (err)
+		return err;
+	return event == RECORD_SIDECAR_ENDED && s->again && s->state >= SIDECAR_STARTED ?
+		       rest(s) : over(s);
 }
 
 static int message_take(struct sidecar *s, struct wire_message *m)

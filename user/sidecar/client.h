@@ -16,7 +16,7 @@ struct sidecar;
 
 enum sidecar_state {
 	SIDECAR_GREETED = 1, /* HELLO was sent */
-	SIDECAR_READY,	     /* may be started */
+	SIDECAR_READY,	     /* may be started, also after a window where that was asked */
 	SIDECAR_STARTED,
 	SIDECAR_RECORDING,
 	SIDECAR_STOPPING,
@@ -26,6 +26,7 @@ enum sidecar_state {
 struct sidecar_options {
 	uint32_t pid;	   /* the host's */
 	uint32_t flags;	   /* WIRE_ALL_API, WIRE_OVERHEAD */
+	bool again;	   /* SIDECAR_READY after a window, for another one */
 	const char *cupti; /* libcupti to use, as the target names it; NULL: its choice */
 	/* Takes each record; other than 0 ends the step, which returns it. */
 	int (*sink)(void *ctx, const struct record *r);

@@ -56,6 +56,7 @@ static int connected(struct gpu_process *p, int fd)
 	struct sidecar_options o = {
 		.pid = p->pid,
 		.cupti = t->gpu_time->options.cupti,
+		.again = t->options.schedule != NULL,
 		.sink = on_record,
 		.ctx = p,
 	};
@@ -158,8 +159,10 @@ static int start(struct gpu_process *p)
 {
 	char why[256];
 
-	if (watch_others(p, why, sizeof(why)))
+	if (!p->watched && watch_others(p, why, sizeof(why)))
 		return sidecar_end(p->sidecar, RECORD_SIDECAR_REFUSED, why);
+	p->watched = true;
+	p->turn = p->t->gpu_time->turn;
 	sidecar_start(p->sidecar, p->t->gpu_time->options.window);
 	return 0;
 }
@@ -173,14 +176,20 @@ static int ask_for(struct gpu_process *p)
 	return injector_add(p->t->gpu_time->injector, p->pid);
 }
 
+static bool wanted(const struct gpu_process *p)
+{
+	const struct gpu_time *g = p->t->gpu_time;
+
+	return !g->stopping && !g->resting && p->turn != g->turn;
+}
+
 static int process_step(struct gpu_process *p, int64_t now)
 {
 	int err = ask_for(p);
 
 	if (!err)
 		err = p->sidecar ? sidecar_step(p->sidecar) : absent(p, now);
-	if (!err && p->sidecar && sidecar_state(p->sidecar) == SIDECAR_READY &&
-	    !p->t->gpu_time->stopping)
+	if (!err && p->sidecar && sidecar_state(p->sidecar) == SIDECAR_READY && wanted(p))
 		err = start(p);
 	if (p->sidecar && sidecar_state(p->sidecar) == SIDECAR_OVER)
 		gpu_time_retire(p);
@@ -239,6 +248,8 @@ int gpu_time_start(struct tracer *t)
 		return -ENOMEM;
 	t->gpu_time = g;
 	g->options = *o;
+	g->resting = t->options.schedule;
+	g->turn = !g->resting;
 	g->whole = (struct gpu_process){.t = t};
 	if (o->why_not)
 		err = gpu_time_event(&g->whole, RECORD_SIDECAR_REFUSED, 0, o->why_not);
@@ -276,17 +287,42 @@ static int windows_end(struct tracer *t)
 	return err;
 }
 
-int gpu_time_stop(struct tracer *t)
+static void sidecars_stop(const struct gpu_time *g)
 {
-	struct gpu_time *g = t->gpu_time;
 	size_t i;
 
-	if (!g)
-		return 0;
-	g->stopping = true;
 	for (i = 0; i < g->count; i++)
-		if (g->items[i]->sidecar)
+		if (g->items[i]->sidecar && sidecar_state(g->items[i]->sidecar) > SIDECAR_READY)
 			sidecar_stop(g->items[i]->sidecar, NULL);
+}
+
+void gpu_time_turn(struct tracer *t)
+{
+	if (!t->gpu_time)
+		return;
+	t->gpu_time->turn++;
+	t->gpu_time->resting = false;
+}
+
+void gpu_time_rest(struct tracer *t)
+{
+	if (!t->gpu_time)
+		return;
+	t->gpu_time->resting = true;
+	sidecars_stop(t->gpu_time);
+}
+
+bool gpu_time_rests(const struct tracer *t)
+{
+	return !t->gpu_time || all_over(t->gpu_time);
+}
+
+int gpu_time_stop(struct tracer *t)
+{
+	if (!t->gpu_time)
+		return 0;
+	t->gpu_time->stopping = true;
+	sidecars_stop(t->gpu_time);
 	return windows_end(t);
 }
 

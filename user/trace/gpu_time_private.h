@@ -17,6 +17,8 @@ struct gpu_process {
 	struct sidecar *sidecar; /* NULL: not there, or not yet */
 	int64_t stopped_ns;
 	uint32_t visits; /* that its number has had before */
+	uint32_t turn;	 /* of struct gpu_time, the last that it was started in */
+	bool watched;	 /* for others who begin to use CUPTI */
 	bool asked; /* the injector was */
 	bool began, told, over; /* over: its sidecar was there, and is no more */
 	bool gone; /* the number may be another's by now */
@@ -28,6 +30,8 @@ struct gpu_time {
 	struct gpu_process *items[PROCESSES_MOST];
 	size_t count;
 	bool any; /* ever */
+	uint32_t turn; /* the first is 1; 0: none yet */
+	bool resting;  /* until the next one */
 	uint32_t missed; /* the last one that was looked at so */
 	struct injector *injector; /* NULL: they come by themselves */
 	struct foreign *foreign;   /* NULL: nobody was to be watched yet */

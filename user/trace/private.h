@@ -138,6 +138,10 @@ int64_t gpu_time_pause(const struct tracer *t); /* ns that a step may wait */
 int gpu_time_process(struct tracer *t, uint32_t pid, int64_t ts);
 int gpu_time_missed(struct tracer *t, uint32_t pid, int64_t ts); /* and has ended since */
 int gpu_time_ended(struct tracer *t, uint32_t pid, int64_t ts);  /* or became another program */
+/* In a schedule: sidecars begin, if they rest; and end their windows, after which they rest. */
+void gpu_time_turn(struct tracer *t);
+void gpu_time_rest(struct tracer *t);
+bool gpu_time_rests(const struct tracer *t); /* no sidecar records */
 int gpu_time_stop(struct tracer *t);	/* has the sidecars end their windows */
 int gpu_time_finish(struct tracer *t);	/* takes what is left, once they have stopped */
 void gpu_time_free(struct tracer *t);	/* idempotent */

@@ -147,6 +147,7 @@ int scheduled_new(struct tracer *t, struct images_options *io)
 	if (err)
 		return err;
 	s->shared->kernels = s->kernels;
+	s->shared->through = t->options.gpu_time && !t->options.gpu_time->why_not;
 	io->windows = true;
 	io->always = s->always;
 	io->always_flags = GBPF_COOKIE_STEP;
@@ -310,7 +311,7 @@ static int leader_ended(struct tracer *t)
 	s->s.until = INT64_MAX;
 	s->lost_leader = true;
 	s->shared->tell = 1;
-	scheduled_detach(t);
+	phases_rest(t);
 	return err;
 }
 
@@ -352,7 +353,7 @@ int64_t scheduled_pause(const struct tracer *t)
 
 	if (!s || !s->begun || s->s.phase == SCHEDULE_DONE)
 		return INT64_MAX;
-	if (s->pending)
+	if (s->pending || s->cooling)
 		return LINKS_PAUSE_NS;
 	if (s->steps)
 		return INT64_MAX;
@@ -361,16 +362,16 @@ int64_t scheduled_pause(const struct tracer *t)
 }
 
 /* What was on its way when a window ended, or before one began, is of none. */
-static bool in_window(const struct scheduled *s, int64_t begin, int64_t ts)
+static bool within(int64_t begin, int64_t end, int64_t ts)
 {
-	return ts >= begin && (begin > s->window_end || ts <= s->window_end);
+	return ts >= begin && (begin > end || ts <= end);
 }
 
 bool scheduled_covers(const struct tracer *t, int64_t ts)
 {
 	const struct scheduled *s = t->scheduled;
 
-	return !s || (s->opened && in_window(s, s->window_begin, ts));
+	return !s || (s->opened && within(s->window_begin, s->window_end, ts));
 }
 
 int scheduled_events(struct tracer *t, const struct event *events, size_t count)
@@ -383,7 +384,7 @@ int scheduled_events(struct tracer *t, const struct event *events, size_t count)
 	if (s->learn.on)
 		return learning_events(t, events, count);
 	for (i = 0; !err && i <= count; i++) {
-		if (i < count && in_window(s, begin, events[i].ts))
+		if (i < count && within(begin, s->kept_end, events[i].ts))
 			continue;
 		s->kept += i - from;
 		if (i > from)
@@ -404,7 +405,9 @@ void scheduled_ended(struct tracer *t, uint32_t pid)
 
 int scheduled_stop(struct tracer *t)
 {
-	return t->scheduled ? phases_stop(t) : 0;
+	int err = t->scheduled ? phases_stop(t) : 0;
+
+	return err || !t->scheduled ? err : stretch_end(t);
 }
 
 /* ---- what is said of it ---- */

@@ -62,15 +62,28 @@ static int warm_up(struct tracer *t)
 	struct scheduled *s = t->scheduled;
 	int err;
 
-	s->pending = !s->attached && closer_waiting(s->closer);
+	s->pending = s->cooling || (!s->attached && closer_waiting(s->closer));
 	err = s->pending ? 0 : scheduled_attach(t);
 	if (err || s->pending)
 		return err;
-	if (switches(t)->gate == GBPF_GATE_SHUT)
+	if (s->shared->through)
+		stretch_begin(t);
+	else if (switches(t)->gate == GBPF_GATE_SHUT)
 		switches(t)->gate = GBPF_GATE_WARMUP;
 	if (s->steps)
 		arm(s);
 	return 0;
+}
+
+/* No probe is needed until the next warm-up. */
+void phases_rest(struct tracer *t)
+{
+	if (t->scheduled->stretch_begin) {
+		stretch_cool(t);
+		return;
+	}
+	switches(t)->gate = GBPF_GATE_SHUT;
+	scheduled_detach(t);
 }
 
 int phases_begin(struct tracer *t, bool steps)
@@ -91,8 +104,7 @@ int phases_begin(struct tracer *t, bool steps)
 	s->s.windows = done;
 	if (s->s.phase == SCHEDULE_WARMUP)
 		return warm_up(t);
-	switches(t)->gate = GBPF_GATE_SHUT;
-	scheduled_detach(t);
+	phases_rest(t);
 	if (steps)
 		arm(s);
 	return 0;
@@ -116,16 +128,13 @@ static void note_steps(struct scheduled *s, int64_t first, int64_t end)
 static int window_write(struct tracer *t, int64_t end)
 {
 	struct scheduled *s = t->scheduled;
-	struct record r = {.kind = RECORD_WINDOW, .window = {s->window_begin, end}};
-	int n;
+	int err;
 
 	s->window_end = end;
-	do
-		n = rings_consume(t->rings);
-	while (n > 0);
-	if (!n)
-		n = rings_finish(t->rings); /* polls that went on when it ended */
-	return n < 0 ? n : writer_add(t->writer, &r);
+	if (s->shared->through)
+		return stretch_write(t, RECORD_ACTIVE, s->window_begin, end);
+	err = stretch_drain(t, end);
+	return err ? err : stretch_write(t, RECORD_WINDOW, s->window_begin, end);
 }
 
 static int opened(struct tracer *t, int64_t place, int64_t begin)
@@ -151,9 +160,10 @@ static int closed(struct tracer *t, int64_t place, int64_t end)
 		return err;
 	if (s->s.phase == SCHEDULE_WARMUP)
 		return warm_up(t);
-	switches(t)->gate = GBPF_GATE_SHUT;
 	if (s->s.phase == SCHEDULE_WAIT)
-		scheduled_detach(t);
+		phases_rest(t);
+	else if (!s->shared->through)
+		switches(t)->gate = GBPF_GATE_SHUT;
 	if (s->steps)
 		arm(s);
 	return 0;
@@ -182,14 +192,17 @@ static int time_open(struct tracer *t)
 	struct gbpf_switches *sw = switches(t);
 	int64_t now = tracer_now();
 
-	sw->gate_begin = (uint64_t)now;
-	__atomic_store_n(&sw->gate, GBPF_GATE_OPEN, __ATOMIC_SEQ_CST);
+	if (!t->scheduled->shared->through) {
+		sw->gate_begin = (uint64_t)now;
+		__atomic_store_n(&sw->gate, GBPF_GATE_OPEN, __ATOMIC_SEQ_CST);
+	}
 	return opened(t, now, now);
 }
 
 static int time_close(struct tracer *t)
 {
-	__atomic_store_n(&switches(t)->gate, gate_between(t->scheduled), __ATOMIC_SEQ_CST);
+	if (!t->scheduled->shared->through)
+		__atomic_store_n(&switches(t)->gate, gate_between(t->scheduled), __ATOMIC_SEQ_CST);
 	return closed(t, tracer_now(), tracer_now());
 }
 
@@ -197,9 +210,10 @@ int phases_tick(struct tracer *t)
 {
 	struct scheduled *s = t->scheduled;
 	int64_t now = tracer_now();
+	int err = s->cooling ? stretch_tick(t) : 0;
 
-	if (s->pending)
-		return warm_up(t);
+	if (err || s->pending)
+		return err ? err : warm_up(t);
 	if (s->steps)
 		return 0;
 	if (s->s.phase == SCHEDULE_WAIT)
@@ -241,7 +255,8 @@ int phases_stop(struct tracer *t)
 
 	if (err || s->s.phase != SCHEDULE_ACTIVE)
 		return err;
-	__atomic_store_n(&switches(t)->gate, GBPF_GATE_SHUT, __ATOMIC_SEQ_CST);
+	if (!s->shared->through)
+		__atomic_store_n(&switches(t)->gate, GBPF_GATE_SHUT, __ATOMIC_SEQ_CST);
 	s->shared->close_at = 0;
 	place = s->steps ? place_of(s, s->shared->fired ? s->shared->fired - 1 : 0) : tracer_now();
 	note_steps(s, s->s.begin, place);

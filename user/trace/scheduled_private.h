@@ -49,6 +49,9 @@ struct scheduled {
 	bool stopping;	   /* nothing is to be armed */
 	int64_t origin; /* where the first cycle began */
 	int64_t window_begin, window_end; /* of the last window, ns; end 0: it is open */
+	int64_t kept_end; /* of what is kept; what is on its way then is not, ns */
+	int64_t stretch_begin, cool_by; /* scheduled_stretch.c, ns; begin 0: there is none */
+	bool cooling; /* its sidecars are ending their windows */
 	bool opened;
 	uint64_t kept; /* events written */
 	struct schedule_learnt learnt;
@@ -70,6 +73,16 @@ int phases_begin(struct tracer *t, bool steps);
 int phases_mark(struct tracer *t, const struct gbpf_mark *mark);
 int phases_tick(struct tracer *t); /* what time brings */
 int phases_stop(struct tracer *t);
+void phases_rest(struct tracer *t); /* nothing is recorded until the next warm-up */
+
+/* scheduled_stretch.c: with GPU time. 0 or -errno */
+int stretch_write(struct tracer *t, enum record_kind kind, int64_t begin, int64_t end);
+/* All that was recorded until then goes into the file, and nothing later. */
+int stretch_drain(struct tracer *t, int64_t end);
+void stretch_begin(struct tracer *t); /* or goes on */
+void stretch_cool(struct tracer *t);  /* it ends when no sidecar records any more */
+int stretch_tick(struct tracer *t);   /* while it is cooling: is that so? */
+int stretch_end(struct tracer *t);    /* now, if there is one */
 
 /* scheduled.c */
 int scheduled_attach(struct tracer *t);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * With GPU time, recording begins with the warm-up, where the sidecars begin, and ends when
+ * none of them records any more: so each work of a window finds its call. Such a stretch has
+ * one window in it, or several; what lies around them the reader leaves out again.
+ */
+#include "trace/scheduled_private.h"
+
+#define STOP_NS 1000000000LL /* for windows of sidecars to end */
+
+int stretch_write(struct tracer *t, enum record_kind kind, int64_t begin, int64_t end)
+{
+	struct record r = {.kind = kind, .window = {begin, end}};
+
+	return writer_add(t->writer, &r);
+}
+
+int stretch_drain(struct tracer *t, int64_t end)
+{
+	int n;
+
+	t->scheduled->kept_end = end;
+	do
+		n = rings_consume(t->rings);
+	while (n > 0);
+	return n ? n : rings_finish(t->rings); /* polls that went on when it ended */
+}
+
+void stretch_begin(struct tracer *t)
+{
+	struct scheduled *s = t->scheduled;
+	struct gbpf_switches *sw = probes_switches(t->probes);
+
+	gpu_time_turn(t);
+	if (s->stretch_begin)
+		return;
+	s->stretch_begin = tracer_now();
+	sw->gate_begin = (uint64_t)s->stretch_begin;
+	__atomic_store_n(&sw->gate, GBPF_GATE_OPEN, __ATOMIC_SEQ_CST);
+}
+
+void stretch_cool(struct tracer *t)
+{
+	struct scheduled *s = t->scheduled;
+
+	gpu_time_rest(t);
+	s->cooling = true;
+	s->cool_by = tracer_now() + STOP_NS;
+}
+
+int stretch_end(struct tracer *t)
+{
+	struct scheduled *s = t->scheduled;
+	int64_t begin = s->stretch_begin, now;
+	int err;
+
+	s->cooling = false;
+	s->stretch_begin = 0;
+	if (!begin)
+		return 0;
+	__atomic_store_n(&probes_switches(t->probes)->gate, GBPF_GATE_SHUT, __ATOMIC_SEQ_CST);
+	now = tracer_now();
+	err = stretch_drain(t, now);
+	return err ? err : stretch_write(t, RECORD_WINDOW, begin, now);
+}
+
+int stretch_tick(struct tracer *t)
+{
+	struct scheduled *s = t->scheduled;
+	int err;
+
+	if (!gpu_time_rests(t) && tracer_now() < s->cool_by)
+		return 0;
+	err = stretch_end(t);
+	if (!err && s->s.phase == SCHEDULE_WAIT)
+		scheduled_detach(t);
+	return err;
+}
