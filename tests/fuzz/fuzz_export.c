@@ -154,7 +154,7 @@ static void take_record(struct input *in, struct writer *w, unsigned kind)
 						few(in)};
 	else if (kind == RECORD_LOSS)
 		r.loss = (struct record_loss){when(in), few(in), take(in, 2)};
-	else if (kind == RECORD_WINDOW)
+	else if (kind == RECORD_WINDOW || kind == RECORD_ACTIVE)
 		r.window = (struct record_window){when(in), when(in)};
 	else if (kind == RECORD_INFO)
 		r.info = (struct record_info){text(in), text(in)};

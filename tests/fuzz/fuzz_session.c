@@ -101,7 +101,7 @@ static void take_notice(struct input *in, struct session_builder *b, unsigned ki
 			.pid = 1 + (take(in, 1) & 1), .flags = take(in, 1) & 3,
 			.start = (int64_t)(take(in, 3) << 20), .comm = text, .cmdline = text,
 			.exe = text, .container = text };
-	else if (kind == RECORD_WINDOW)
+	else if (kind == RECORD_WINDOW || kind == RECORD_ACTIVE)
 		r.window = (struct record_window){ take_ts(in), take_ts(in) };
 	else if (kind == RECORD_SITE)
 		r.site = (struct record_site){ 1, take(in, 1) & 3, 0, "cuLaunchKernel", text };

@@ -76,6 +76,23 @@ def test_ranks_of_one_host(tmp_path):
     assert said["source.2.windows"] == f"{b.start}-{b.end + 1000}"
 
 
+def test_windows_that_alone_count(tmp_path):
+    """Those of a schedule with GPU time; of the other rank, which had none, all counts."""
+    a = rec.training(pid=422, rank=0, steps=3)
+    b = rec.training(pid=500, rank=1, steps=3, start=1_000_700_000, realtime=rec.REALTIME + 700_000)
+    whole = expected(b, 0)
+    begins = sorted(begin for *_, begin, _, _ in a.calls)
+    a.add("active", a.start, begins[len(begins) // 2])
+    a.write(tmp_path / "a.gbpf")
+    b.write(tmp_path / "b.gbpf")
+    alone = rows(tmp_path, tmp_path / "a.gbpf")
+    assert 0 < len(alone) < len(expected(a, 0))
+    assert merge(tmp_path, "a.gbpf", "b.gbpf").returncode == 0
+    (tmp_path / "rows.sqlite").unlink()
+    both = rows(tmp_path, tmp_path / "job.gbpf")
+    assert collections.Counter({k: v for k, v in both.items() if k[2] == 500}) == whole
+
+
 def two_hosts(tmp_path, shift=5_000_000_000, error=None, jitter=7, offset=0, steps=12, **kwargs):
     """
     Host B's CLOCK_MONOTONIC is shift behind A's; its CLOCK_REALTIME is offset ahead of the

@@ -307,6 +307,7 @@ static bool small_line(struct record *r, char *at)
 		r->loss.count = N;
 		return true;
 	case RECORD_WINDOW:
+	case RECORD_ACTIVE:
 		r->window.begin = (int64_t)N;
 		r->window.end = (int64_t)N;
 		return true;
@@ -329,7 +330,7 @@ static bool record_line(struct record *r, const char *kind, char *at)
 		[RECORD_GPU_SAMPLE] = "gpu_sample",
 		[RECORD_WORK_CALL] = "work_call", [RECORD_OVERHEAD] = "overhead",
 		[RECORD_SIDECAR] = "sidecar", [RECORD_LABEL] = "label",
-		[RECORD_TRIGGER] = "trigger",
+		[RECORD_TRIGGER] = "trigger", [RECORD_ACTIVE] = "active",
 	};
 	unsigned k = RECORD_NAME;
 

@@ -220,6 +220,8 @@ static inline void log_record(FILE *f, const struct record *r)
 			(unsigned long)r->loss.count);
 	else if (r->kind == RECORD_WINDOW)
 		fprintf(f, "window %ld %ld", (long)r->window.begin, (long)r->window.end);
+	else if (r->kind == RECORD_ACTIVE)
+		fprintf(f, "active %ld %ld", (long)r->window.begin, (long)r->window.end);
 	else if (r->kind == RECORD_INFO) {
 		fprintf(f, "info");
 		log_string(f, r->info.key);

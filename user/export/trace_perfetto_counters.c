@@ -115,7 +115,7 @@ static bool depth_of(const struct perfetto *f, const struct session_stream *st, 
 
 		if (work_unmatched(w) || w->begin < f->begin)
 			continue;
-		asked = w->earlier ? 0 : step_after(f, v, s->calls[w->call].begin);
+		asked = step_after(f, v, work_asked(s, w));
 		began = step_after(f, v, w->begin);
 		if (asked >= began)
 			continue;

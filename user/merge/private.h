@@ -47,6 +47,7 @@ struct source {
 	size_t infos_count, infos_cap;
 	struct record_window *windows;
 	size_t windows_count, windows_cap;
+	bool actives; /* it has ACTIVE windows, beside which nothing counts */
 	uint32_t *busy_pids;
 	size_t busy_count, busy_cap;
 };
@@ -54,6 +55,7 @@ struct source {
 struct merge {
 	struct source **sources;
 	size_t count, cap;
+	bool actives; /* any of them has */
 	struct collective *collectives;
 	size_t collectives_count, collectives_cap;
 	struct collective_line *lines;

@@ -231,6 +231,7 @@ static int note(struct merge *m, struct source *s, const struct record *r)
 	case RECORD_EVENTS: return note_events(s, &r->events);
 	case RECORD_INFO: return note_info(s, &r->info);
 	case RECORD_WINDOW: return note_window(s, &r->window);
+	case RECORD_ACTIVE: s->actives = m->actives = true; return 0;
 	case RECORD_LABEL: return note_label(s, &r->label);
 	case RECORD_SHAPE: return note_shape(s, &r->shape);
 	case RECORD_WORK: return note_work(m, s, &r->work);

@@ -276,6 +276,20 @@ static int work_record(struct copy *c, struct record *r)
 	return writer_add(c->w, r);
 }
 
+/* What a source without ACTIVE windows recorded counts, beside one that has such, too. */
+static int window_record(struct copy *c, struct record *r)
+{
+	int err;
+
+	r->window.begin = ts(c, r->window.begin);
+	r->window.end = ts(c, r->window.end);
+	err = writer_add(c->w, r);
+	if (err || r->kind == RECORD_ACTIVE || c->s->actives || !c->m->actives)
+		return err;
+	r->kind = RECORD_ACTIVE;
+	return writer_add(c->w, r);
+}
+
 /* Records of which only times and ids change. */
 static void shift_small(const struct copy *c, struct record *r)
 {
@@ -289,10 +303,6 @@ static void shift_small(const struct copy *c, struct record *r)
 		r->thread.tid = id(c, r->thread.tid);
 		break;
 	case RECORD_LOSS: r->loss.ts = ts(c, r->loss.ts); break;
-	case RECORD_WINDOW:
-		r->window.begin = ts(c, r->window.begin);
-		r->window.end = ts(c, r->window.end);
-		break;
 	case RECORD_DEVICE: r->device.pid = id(c, r->device.pid); break;
 	case RECORD_SHAPE:
 		r->shape.pid = id(c, r->shape.pid);
@@ -335,6 +345,8 @@ static int record(struct copy *c, struct record *r)
 	case RECORD_GPU_SAMPLE: return sample_record(c, r);
 	case RECORD_PROCESS: return process_record(c, r);
 	case RECORD_WORK: return work_record(c, r);
+	case RECORD_WINDOW:
+	case RECORD_ACTIVE: return window_record(c, r);
 	case RECORD_INFO: return 0; /* infos.c */
 	case RECORD_CLOCK: /* another host's would contradict the first's */
 		return c->s->about.host_index ? 0 : writer_add(c->w, r);

@@ -73,6 +73,11 @@ static size_t cover_after(const struct session *s, uint32_t process, int64_t ts)
 	return low < s->covers_count && s->covers[low].process == process ? low : s->covers_count;
 }
 
+int64_t work_asked(const struct session *s, const struct work *w)
+{
+	return w->earlier ? session_window_begin(s, w->begin) - 1 : s->calls[w->call].begin;
+}
+
 bool work_covered(const struct session *s, uint32_t process, int64_t from, int64_t to)
 {
 	size_t i = cover_after(s, process, from);

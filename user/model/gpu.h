@@ -21,6 +21,12 @@ const char *session_no_work(const struct session *s, uint32_t process);
 const char *sidecar_reason(const struct record_sidecar *r);
 extern const char session_no_sidecar[]; /* what is said where there is no note at all */
 
+/*
+ * When a work with a call was asked for: that call's entry; of one that was launched before
+ * its window, just before that began. ns.
+ */
+int64_t work_asked(const struct session *s, const struct work *w);
+
 /* Is [from, to) wholly inside the sidecar's windows of this process? */
 bool work_covered(const struct session *s, uint32_t process, int64_t from, int64_t to);
 /* ns of [from, to) inside them. */

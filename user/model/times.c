@@ -49,7 +49,7 @@ static int find_queued(struct timing *t, const struct session_stream *st)
 		if (GROW(t->queued, t->queued_cap, t->count + 1) ||
 		    GROW(t->entries, t->entries_cap, t->count + 1))
 			return -ENOMEM;
-		t->entries[t->count] = w->earlier ? INT64_MIN : s->calls[w->call].begin;
+		t->entries[t->count] = work_asked(s, w);
 		sorted = sorted && (!t->count || t->entries[t->count - 1] <= t->entries[t->count]);
 		t->queued[t->count] = (struct queued){ t->entries[t->count], w->begin };
 		t->count++;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define FORMAT_MAJOR 1
-#define FORMAT_MINOR 3
+#define FORMAT_MINOR 4
 
 #define FILE_HEADER_SIZE 32
 #define FILE_HEADER_MAX 4096 /* a newer minor version may need more than ours */

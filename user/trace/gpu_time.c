@@ -312,6 +312,27 @@ void gpu_time_rest(struct tracer *t)
 	sidecars_stop(t->gpu_time);
 }
 
+/* A sidecar that is to come, or to begin. */
+static bool awaited(const struct gpu_process *p)
+{
+	if (p->over || p->told || p->gone)
+		return false;
+	return !p->sidecar || sidecar_state(p->sidecar) < SIDECAR_READY ||
+	       sidecar_state(p->sidecar) == SIDECAR_STARTED ||
+	       (sidecar_state(p->sidecar) == SIDECAR_READY && wanted(p));
+}
+
+bool gpu_time_ready(const struct tracer *t)
+{
+	const struct gpu_time *g = t->gpu_time;
+	size_t i;
+
+	for (i = 0; g && i < g->count; i++)
+		if (awaited(g->items[i]))
+			return false;
+	return true;
+}
+
 bool gpu_time_rests(const struct tracer *t)
 {
 	return !t->gpu_time || all_over(t->gpu_time);

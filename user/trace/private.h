@@ -141,6 +141,7 @@ int gpu_time_ended(struct tracer *t, uint32_t pid, int64_t ts);  /* or became an
 /* In a schedule: sidecars begin, if they rest; and end their windows, after which they rest. */
 void gpu_time_turn(struct tracer *t);
 void gpu_time_rest(struct tracer *t);
+bool gpu_time_ready(const struct tracer *t); /* nobody is about to begin */
 bool gpu_time_rests(const struct tracer *t); /* no sidecar records */
 int gpu_time_stop(struct tracer *t);	/* has the sidecars end their windows */
 int gpu_time_finish(struct tracer *t);	/* takes what is left, once they have stopped */

@@ -56,7 +56,10 @@ static void arm(struct scheduled *s)
 	}
 }
 
-/* Probes are there, or come now. A link that still goes away would count twice: it goes first. */
+/*
+ * Probes are there, or come now. A link that still goes away would count twice: it goes first.
+ * A window does not open before the sidecars record, either.
+ */
 static int warm_up(struct tracer *t)
 {
 	struct scheduled *s = t->scheduled;
@@ -64,10 +67,12 @@ static int warm_up(struct tracer *t)
 
 	s->pending = s->cooling || (!s->attached && closer_waiting(s->closer));
 	err = s->pending ? 0 : scheduled_attach(t);
+	if (!err && !s->pending && s->shared->through)
+		s->pending = !stretch_warm(t);
 	if (err || s->pending)
 		return err;
 	if (s->shared->through)
-		stretch_begin(t);
+		s->warming = false;
 	else if (switches(t)->gate == GBPF_GATE_SHUT)
 		switches(t)->gate = GBPF_GATE_WARMUP;
 	if (s->steps)

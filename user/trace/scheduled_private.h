@@ -42,7 +42,7 @@ struct scheduled {
 	bool steps;	/* the unit, once it is decided */
 	bool begun;	/* the first cycle */
 	bool attached;	/* probes are there */
-	bool pending;	/* they are to come, when those of the last window are all gone */
+	bool pending;	/* the warm-up goes on, whatever the plan says: see warm_up() */
 	bool failed;
 	bool leader_ended; /* in this step */
 	bool lost_leader;  /* nobody leads */
@@ -50,8 +50,10 @@ struct scheduled {
 	int64_t origin; /* where the first cycle began */
 	int64_t window_begin, window_end; /* of the last window, ns; end 0: it is open */
 	int64_t kept_end; /* of what is kept; what is on its way then is not, ns */
-	int64_t stretch_begin, cool_by; /* scheduled_stretch.c, ns; begin 0: there is none */
-	bool cooling; /* its sidecars are ending their windows */
+	int64_t stretch_begin; /* scheduled_stretch.c, ns; 0: there is none */
+	int64_t warm_by, cool_by;
+	bool warming; /* its sidecars are beginning */
+	bool cooling; /* they are ending their windows */
 	bool opened;
 	uint64_t kept; /* events written */
 	struct schedule_learnt learnt;
@@ -79,7 +81,8 @@ void phases_rest(struct tracer *t); /* nothing is recorded until the next warm-u
 int stretch_write(struct tracer *t, enum record_kind kind, int64_t begin, int64_t end);
 /* All that was recorded until then goes into the file, and nothing later. */
 int stretch_drain(struct tracer *t, int64_t end);
-void stretch_begin(struct tracer *t); /* or goes on */
+/* It begins, or goes on; false: the window is to wait, and this to be asked again. */
+bool stretch_warm(struct tracer *t);
 void stretch_cool(struct tracer *t);  /* it ends when no sidecar records any more */
 int stretch_tick(struct tracer *t);   /* while it is cooling: is that so? */
 int stretch_end(struct tracer *t);    /* now, if there is one */

@@ -6,7 +6,8 @@
  */
 #include "trace/scheduled_private.h"
 
-#define STOP_NS 1000000000LL /* for windows of sidecars to end */
+#define START_NS 3000000000LL /* for sidecars to come and to begin */
+#define STOP_NS 1000000000LL  /* for their windows to end */
 
 int stretch_write(struct tracer *t, enum record_kind kind, int64_t begin, int64_t end)
 {
@@ -26,17 +27,30 @@ int stretch_drain(struct tracer *t, int64_t end)
 	return n ? n : rings_finish(t->rings); /* polls that went on when it ended */
 }
 
-void stretch_begin(struct tracer *t)
+/* It begins here, unless it goes on from the window before. */
+static void open_gate(struct tracer *t)
 {
 	struct scheduled *s = t->scheduled;
 	struct gbpf_switches *sw = probes_switches(t->probes);
 
-	gpu_time_turn(t);
 	if (s->stretch_begin)
 		return;
 	s->stretch_begin = tracer_now();
 	sw->gate_begin = (uint64_t)s->stretch_begin;
 	__atomic_store_n(&sw->gate, GBPF_GATE_OPEN, __ATOMIC_SEQ_CST);
+}
+
+bool stretch_warm(struct tracer *t)
+{
+	struct scheduled *s = t->scheduled;
+
+	if (!s->warming) {
+		s->warming = true;
+		s->warm_by = tracer_now() + START_NS;
+		open_gate(t);
+		gpu_time_turn(t);
+	}
+	return gpu_time_ready(t) || tracer_now() >= s->warm_by;
 }
 
 void stretch_cool(struct tracer *t)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""GPU time in the windows of a schedule: what is told of each window, call by call and work by
+work, against what the job and the simulated device know; what lies around them is left out."""
+
+import bisect
+import json
+
+import gbpf
+import pytest
+import works
+from gbpf import GBPF, JOB, SIM
+
+pytestmark = pytest.mark.root
+
+TIMES = ("--wait", "150ms", "--warmup", "250ms", "--active", "200ms", "--repeat", 3)
+
+
+def view(path, name, *options):
+    done = gbpf.run(GBPF, "report", path, "--view", name, "--format", "json", *options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+class Recording:
+    def __init__(self, path, truths):
+        self.path, self.truths = path, truths
+        told = view(path, "gpu_trace", "--names", "mangled")
+        self.rows, self.gpu = told["rows"], told["quality"]["gpu"]
+        self.windows = [(w["begin_ns"], w["end_ns"]) for w in told["quality"]["windows"]]
+        self.error = self.gpu["clock_error_ns"] + 1
+
+    def window(self, begin, end):
+        """The one that it has a part of."""
+        for w in self.windows:
+            if begin < w[1] and end > w[0]:
+                return w
+        return None
+
+    def near_edge(self, begin, end):
+        return any(begin - self.error <= edge <= end + self.error
+                   for w in self.windows for edge in w)
+
+
+def check_calls(rec, pid):
+    """All calls of the windows are there, and no other's; their times are the true ones."""
+    seen = sorted((c["begin"], c["end"], c["api"]) for c in gbpf.calls(rec.path)
+                  if c["pid"] == pid and not c["flags"] & (gbpf.OPEN | gbpf.NO_END | gbpf.NO_BEGIN))
+    told = [c for c in rec.truths[pid].calls if c.depth == 0
+            and not rec.near_edge(c.entry, c.leave) and rec.window(c.entry, c.leave)]
+    assert len(told) > 200
+    assert all(rec.window(begin, end) for begin, end, _ in seen)
+    at = {}
+    for begin, end, api in seen:
+        at.setdefault(api, []).append((begin, end))
+    for api in {c.api for c in told}:
+        true = sorted((c.entry, c.leave) for c in told if c.api == api)
+        got = [one for one in at.get(api, []) if not rec.near_edge(*one)]
+        assert abs(len(got) - len(true)) <= 2 * len(rec.windows), (api, len(got), len(true))
+    return len(told)
+
+
+def check_works(rec, pid):
+    """
+    (launched in a window, launched before the one that they run in): each with its own call, or
+    with none.
+    """
+    rows = works.grouped((r for r in rec.rows if r["pid"] == pid),
+                         lambda r: (r["device"], r["context"], r["stream"]))
+    true = works.grouped((w for w in rec.truths[pid].work if w.correlation),
+                         lambda w: (w.device, w.context, w.stream))
+    base = rec.windows[0][0]
+    inside = earlier = 0
+    for key, of in true.items():
+        left = {round((r["start_ns"] + base)): r for r in rows.pop(key, [])}
+        starts = sorted(left)
+        for work in of:
+            call = work.call
+            edge = rec.near_edge(call.entry, call.leave) or rec.near_edge(work.begin, work.end)
+            launched, ran = rec.window(call.entry, call.leave), rec.window(work.begin, work.end)
+            row = take(left, starts, work, rec.error)
+            if edge:
+                continue
+            assert bool(row) == bool(launched or ran), (work, call, rec.windows)
+            if not row:
+                continue
+            assert row["duration_ns"] == pytest.approx(work.ns, abs=1)
+            if not launched:
+                assert row["api"] is None and row["launch_to_start_ns"] is None, (row, work)
+                earlier += 1
+                continue
+            entry = row["start_ns"] + base - row["launch_to_start_ns"]
+            assert (row["tid"], row["api"]) == (work.tid, call.api), (row, work, call)
+            assert call.entry <= entry <= call.leave, (row, work, call)
+            inside += 1
+        assert not left, f"works that never were: {list(left.values())[:3]}"
+    assert not rows, f"streams that never were: {list(rows)}"
+    return inside, earlier
+
+
+def take(left, starts, work, error):
+    at = bisect.bisect_left(starts, work.begin - error)
+    while at < len(starts) and starts[at] <= work.begin + error:
+        row = left.get(starts[at])
+        if row and abs(row["duration_ns"] - work.ns) <= 1:
+            return left.pop(starts[at])
+        at += 1
+    return None
+
+
+def check(rec, count):
+    assert len(rec.windows) == count
+    gpu = rec.gpu
+    covers = sorted((w["begin_ns"], w["end_ns"], w["whole"]) for w in gpu["windows"])
+    sums = []
+    for pid in rec.truths:
+        check_calls(rec, pid)
+        sums.append(check_works(rec, pid))
+    assert covers and all(rec.window(b, e) for b, e, _ in covers)
+    assert all(rec.windows[0][0] <= b < e <= rec.windows[-1][1] for b, e, _ in covers)
+    assert gpu["matched"] == gpu["works"] and gpu["launches_without"] == 0, gpu
+    without = sum(r["api"] is None for r in rec.rows)
+    assert (gpu["works"], gpu["earlier"]) == (len(rec.rows) - without, without)
+    assert not gpu["dropped"] and not gpu["bad"] and not gpu["contradicted"]
+    kernels = sum(r["instances"] for r in view(rec.path, "kern_sum")["rows"])
+    assert kernels == sum(r["api"] is not None and bool(r["grid"]) for r in rec.rows)
+    return sum(s[0] for s in sums), sum(s[1] for s in sums)
+
+
+def command(tmp_path, *job, options=TIMES):
+    path = tmp_path / "t.gbpf"
+    done = gbpf.gbpf("trace", "-o", path, *works.OPTIONS, *options, "--", JOB, "--quiet", "--lib",
+                     SIM / "lib", "--truth", tmp_path / "truth.%p", *job, env=gbpf.sim_env())
+    assert done.returncode == 0, done.stderr
+    return Recording(path, gbpf.truths(tmp_path)), done
+
+
+TRAIN = ("--pattern", "train", "--dispatch-ns", 10_000, "--wait", "sleep")
+
+
+def test_windows_of_a_command(tmp_path):
+    rec, done = command(tmp_path, *TRAIN, "--duration", "2.2")
+    inside, _ = check(rec, 3)
+    assert inside > 1000
+    assert "3 windows" in done.stdout and "each with its call" in done.stdout, done.stdout
+
+
+def test_a_full_queue_reaches_into_its_windows(tmp_path):
+    """Work launched in the warm-up runs in the window: the GPU was busy with it."""
+    rec, _ = command(tmp_path, "--pattern", "nosync", "--rate", 0, "--dispatch-ns", 20_000,
+                     "--kernel-ns", 60_000, "--duration", "2.2")
+    inside, earlier = check(rec, 3)
+    assert inside > 200 and earlier > 200, (inside, earlier)
+    (stream,) = view(rec.path, "stream_sum")["rows"]
+    assert stream["busy_pct"] == pytest.approx(100, abs=2), stream
+    assert stream["depth_max"] > 500, stream
+
+
+def test_windows_of_a_running_process(tmp_path):
+    path = tmp_path / "t.gbpf"
+    with gbpf.job(tmp_path, *TRAIN, "--duration", 0) as job:
+        done = gbpf.gbpf("trace", "-p", job.pid, "-o", path, *works.OPTIONS, *TIMES)
+    assert done.returncode == 0, done.stderr
+    inside, _ = check(Recording(path, gbpf.truths(tmp_path)), 3)
+    assert inside > 1000
+
+
+@pytest.mark.parametrize("wait", ["0", "60"])
+def test_windows_of_steps(tmp_path, wait):
+    """Each of 20 steps that launch a graph four times; with and without a rest between."""
+    rec, done = command(tmp_path, "--pattern", "graph", "--dispatch-ns", 50_000, "--duration", 4,
+                        options=("--wait", wait, "--warmup", 200, "--active", 20, "--repeat", 3,
+                                 "--step-marker", "cuGraphLaunch"))
+    inside, _ = check(rec, 3)
+    launches = [c["begin"] for c in gbpf.calls(rec.path) if c["api"] == "cuGraphLaunch"]
+    for begin, end in rec.windows:
+        assert sum(begin <= ts < end for ts in launches) == 80, (begin, end, done.stdout)
+    assert inside >= 3 * 78 * 20
