@@ -4,10 +4,12 @@ work, against what the job and the simulated device know; what lies around them 
 
 import bisect
 import json
+import time
 
 import gbpf
 import pytest
 import works
+from test_gpu_time import happened
 from gbpf import GBPF, JOB, SIM
 
 pytestmark = pytest.mark.root
@@ -137,6 +139,7 @@ def command(tmp_path, *job, options=TIMES):
 TRAIN = ("--pattern", "train", "--dispatch-ns", 10_000, "--wait", "sleep")
 
 
+@pytest.mark.long
 def test_windows_of_a_command(tmp_path):
     rec, done = command(tmp_path, *TRAIN, "--duration", "2.2")
     inside, _ = check(rec, 3)
@@ -164,6 +167,7 @@ def test_windows_of_a_running_process(tmp_path):
     assert inside > 1000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wait", ["0", "60"])
 def test_windows_of_steps(tmp_path, wait):
     """Each of 20 steps that launch a graph four times; with and without a rest between."""
@@ -175,3 +179,41 @@ def test_windows_of_steps(tmp_path, wait):
     for begin, end in rec.windows:
         assert sum(begin <= ts < end for ts in launches) == 80, (begin, end, done.stdout)
     assert inside >= 3 * 78 * 20
+
+
+@pytest.mark.long
+def test_another_profiler_does_not_hold_up_the_windows(tmp_path):
+    """It is refused at once, so that no window waits for it; the CPU's side is as ever."""
+    path = tmp_path / "t.gbpf"
+    done = gbpf.gbpf("trace", "-o", path, *works.OPTIONS, *TIMES, "--", JOB, "--quiet", "--lib",
+                     SIM / "lib", "--truth", tmp_path / "truth.%p", *TRAIN, "--duration", "2.2",
+                     "--profiler", "old", "--cupti", works.CUPTI, env=gbpf.sim_env())
+    assert done.returncode == 0 and "no GPU time of process" in done.stderr, done.stderr
+    rec = Recording(path, gbpf.truths(tmp_path))
+    (pid,) = rec.truths
+    assert len(rec.windows) == 3 and not rec.rows and not rec.gpu["windows"]
+    check_calls(rec, pid)
+    begins = [b for b, _ in rec.windows]
+    assert all(b - a < 1_200_000_000 for a, b in zip(begins, begins[1:])), begins
+
+
+@pytest.mark.long
+def test_a_window_ends_with_its_recording(tmp_path):
+    """Ctrl-C in a window: it counts up to then, and so does what the GPU did."""
+    path = tmp_path / "t.gbpf"
+    with gbpf.job(tmp_path, *TRAIN, "--duration", 0) as job:
+        with gbpf.tracing(path, "-p", job.pid, *works.OPTIONS, "--warmup", "400ms", "--active",
+                          "60s", settle=False) as tracing:
+            gbpf.wait_until(lambda: happened(path, "began") or tracing.poll() is not None)
+            time.sleep(0.8)
+    assert tracing.returncode == 0, tracing.err
+    inside, _ = check(Recording(path, gbpf.truths(tmp_path)), 1)
+    assert inside > 1000
+
+
+@pytest.mark.long
+def test_the_job_ends_in_a_window(tmp_path):
+    rec, _ = command(tmp_path, *TRAIN, "--duration", "1.2",
+                     options=("--warmup", "300ms", "--active", "60s"))
+    inside, _ = check(rec, 1)
+    assert inside > 1000

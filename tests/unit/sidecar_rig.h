@@ -44,12 +44,12 @@ static inline int on_record(void *ctx, const struct record *r)
 	return 0;
 }
 
-static inline int setup(void **state)
+static inline int setup_for(void **state, bool again)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
 	struct sidecar_options o = { .pid = (uint32_t)getpid(), .flags = WIRE_OVERHEAD,
 				     .cupti = "/opt/libcupti.so.13", .sink = on_record,
-				     .ctx = rig };
+				     .ctx = rig, .again = again };
 	struct wire_message m;
 	int fds[2];
 
@@ -64,6 +64,11 @@ static inline int setup(void **state)
 	assert_non_null(rig->peer.ring);
 	*state = rig;
 	return 0;
+}
+
+static inline int setup(void **state)
+{
+	return setup_for(state, false);
 }
 
 static inline int teardown(void **state)

@@ -227,6 +227,55 @@ static void stop_is_passed_on(void **state)
 	assert_int_equal(r->sidecar.count, 17);
 }
 
+static int setup_again(void **state)
+{
+	return setup_for(state, true);
+}
+
+/* A schedule has several windows, and what the sidecar told once is known in all of them. */
+static void window_after_window(void **state)
+{
+	struct rig *rig = *state;
+	struct wire_message m;
+
+	begin(rig, 0);
+	for (uint32_t i = 1; i < 4; i++) {
+		put_now(rig, 0, i);
+		sidecar_stop(rig->client, NULL);
+		assert_int_equal(peer_receive(&rig->peer, &m), WIRE_STOP);
+		assert_int_equal(sidecar_state(rig->client), SIDECAR_STOPPING);
+		say(rig, WIRE_ENDED, 0);
+		step(rig);
+		assert_int_equal(sidecar_state(rig->client), SIDECAR_READY);
+		assert_true(sidecar_fd(rig->client) >= 0);
+		assert_int_equal(seen(rig, RECORD_WORK, 0, NULL), i);
+		assert_int_equal(seen(rig, RECORD_SIDECAR, RECORD_SIDECAR_ENDED, NULL), i);
+		step(rig); /* nothing is waited for */
+		sidecar_start(rig->client, 1000 * MS);
+		assert_int_equal(peer_receive(&rig->peer, &m), WIRE_START);
+		say(rig, WIRE_BEGAN, 0);
+		step(rig);
+		assert_int_equal(sidecar_state(rig->client), SIDECAR_RECORDING);
+		assert_int_equal(seen(rig, RECORD_SIDECAR, RECORD_SIDECAR_BEGAN, NULL), i + 1);
+		usleep(100);
+	}
+	assert_int_equal(seen(rig, RECORD_SIDECAR, RECORD_SIDECAR_BAD, NULL), 0);
+}
+
+/* Only an end that was begun can be followed by another window. */
+static void ends_out_of_turn(void **state)
+{
+	struct rig *rig = *state;
+
+	begin(rig, 0);
+	say(rig, WIRE_ENDED, 0);
+	say(rig, WIRE_ENDED, 0);
+	say(rig, WIRE_ENDED, 0);
+	step(rig);
+	assert_int_equal(sidecar_state(rig->client), SIDECAR_OVER);
+	assert_int_equal(seen(rig, RECORD_SIDECAR, RECORD_SIDECAR_ENDED, NULL), 2);
+}
+
 static void sink_fails(void **state)
 {
 	struct rig *rig = *state;
@@ -251,6 +300,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(around, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused_and_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(stop_is_passed_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(window_after_window, setup_again, teardown),
+		cmocka_unit_test_setup_teardown(ends_out_of_turn, setup_again, teardown),
 		cmocka_unit_test_setup_teardown(sink_fails, setup, teardown),
 	};
 

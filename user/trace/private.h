@@ -159,7 +159,8 @@ int scheduled_image(struct tracer *t, struct image *image); /* a new one */
 int scheduled_name(struct tracer *t, const struct gbpf_name *n, const char *name);
 void scheduled_ended(struct tracer *t, uint32_t pid); /* or became another program */
 int scheduled_events(struct tracer *t, const struct event *events, size_t count);
-int scheduled_stop(struct tracer *t);
+int scheduled_stop(struct tracer *t); /* the window that is open ends */
+int scheduled_end(struct tracer *t);  /* and what is recorded around it, with GPU time */
 int scheduled_meta(struct tracer *t);
 void scheduled_free(struct tracer *t); /* idempotent */
 void scheduled_stats(const struct tracer *t, struct schedule_stats *out);

@@ -405,9 +405,12 @@ void scheduled_ended(struct tracer *t, uint32_t pid)
 
 int scheduled_stop(struct tracer *t)
 {
-	int err = t->scheduled ? phases_stop(t) : 0;
+	return t->scheduled ? phases_stop(t) : 0;
+}
 
-	return err || !t->scheduled ? err : stretch_end(t);
+int scheduled_end(struct tracer *t)
+{
+	return t->scheduled ? stretch_end(t) : 0;
 }
 
 /* ---- what is said of it ---- */

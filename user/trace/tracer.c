@@ -307,13 +307,15 @@ int tracer_stop(struct tracer *t)
 {
 	int err = t->error, n, closed;
 
+	if (!err)
+		err = scheduled_stop(t);
 	n = gpu_time_stop(t);
 	err = err ? err : n;
 	t->end = tracer_now();
 	if (!t->cuda_seen)
 		follow_notices(t); /* by one that has ended since, perhaps */
 	if (!err)
-		err = scheduled_stop(t);
+		err = scheduled_end(t);
 	/* the recording ends here; taking probes away can take long on the last rung */
 	probes_switches(t->probes)->mode = GBPF_MODE_OFF;
 	held_stop(t);
