@@ -423,7 +423,6 @@ def test_a_command(tmp_path):
     (("--active", "1", "--steps", "--seconds"), "exclude"),
     (("--active", "1s", "--steps"), "--steps"),
     (("--active", "1", "--step-marker", "kernel:("), "regular expression"),
-    (("--active", "1", "--gpu-time"), "--gpu-time"),
 ])
 def test_senseless(options, word):
     done = gbpf.gbpf("trace", "-a", *options)
