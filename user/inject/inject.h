@@ -26,6 +26,8 @@ struct inject_options {
 	int64_t limit_ns; /* the whole may take that long at most; a call in the target has less */
 };
 
+#define INJECT_LEFT_KIB 512 /* of private memory, most of it never touched */
+
 struct inject_result {
 	int socket;	    /* the loader's end (SOCK_SEQPACKET), owned by the caller; -1 */
 	int32_t returned;   /* what entry() returned */

@@ -134,6 +134,10 @@ static int take_injected(struct tracer *t)
 				close(in.result.socket);
 			continue;
 		}
+		if (in.result.left)
+			tracer_tell(t, "of injecting into process %u, which went on by itself "
+				       "while gbpf got no CPU, %u KiB of memory stay in it",
+				    p->pid, in.result.left * INJECT_LEFT_KIB);
 		p->stopped_ns = in.result.stopped_ns;
 		if (p->stopped_ns > t->gpu_time->stats.stopped_ns)
 			t->gpu_time->stats.stopped_ns = p->stopped_ns;
