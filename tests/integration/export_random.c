@@ -74,7 +74,7 @@ static void write_file(const struct session *s, const struct export_options *o, 
 	char path[4096], why[512] = "";
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	if (export_open(&f, path, w->gzip_level) || w->write(s, o, f, why, sizeof(why)) ||
+	if (export_open(&f, path, w->quick) || w->write(s, o, f, why, sizeof(why)) ||
 	    export_commit(f)) {
 		fprintf(stderr, "%s: %s\n", path, why);
 		exit(1);

@@ -298,12 +298,12 @@ static void test_a_file_appears_when_it_is_whole(void **state)
 
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/a.txt", dir);
-	assert_int_equal(export_open(&f, path, 0), 0);
+	assert_int_equal(export_open(&f, path, false), 0);
 	assert_int_not_equal(access(path, F_OK), 0);
 	fputs("one", export_stream(f));
 	export_close(f); /* thought better of */
 	assert_int_equal(files_in(dir), 0);
-	assert_int_equal(export_open(&f, path, 0), 0);
+	assert_int_equal(export_open(&f, path, false), 0);
 	fputs("two", export_stream(f));
 	assert_int_equal(export_commit(f), 0);
 	assert_int_equal(export_size(f), 3);
@@ -312,8 +312,8 @@ static void test_a_file_appears_when_it_is_whole(void **state)
 	text = read_file(path, &size);
 	assert_string_equal(text, "two");
 	free(text);
-	assert_int_equal(export_open(&f, dir, 0), -EINVAL);
-	assert_int_equal(export_open(&f, "/nowhere/at/all", 0), -ENOENT);
+	assert_int_equal(export_open(&f, dir, false), -EINVAL);
+	assert_int_equal(export_open(&f, "/nowhere/at/all", false), -ENOENT);
 	unlink(path);
 	rmdir(dir);
 }
@@ -326,7 +326,7 @@ static void test_what_is_compressed_comes_back(void **state)
 
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/a.gz", dir);
-	assert_int_equal(export_open(&f, path, 1), 0);
+	assert_int_equal(export_open(&f, path, true), 0);
 	for (int i = 0; i < 200000; i++)
 		fprintf(export_stream(f), "%d\n", i * 7919);
 	assert_int_equal(export_commit(f), 0);

@@ -240,7 +240,7 @@ static int export(const char *path, const char *format, const char *out)
 	peak_reset();
 	before = memory("VmRSS:");
 	began = cpu_s();
-	err = export_open(&f, out, w->gzip_level);
+	err = export_open(&f, out, w->quick);
 	if (!err)
 		err = w->write(s, &o, f, why, sizeof(why));
 	if (!err)

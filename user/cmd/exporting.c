@@ -106,7 +106,7 @@ static int write_one(const struct session *s, const struct export_options *given
 	struct export_counts counts;
 	struct export_file *file;
 	char why[512] = "";
-	int err = export_open(&file, path, w->gzip_level);
+	int err = export_open(&file, path, w->quick);
 
 	if (err)
 		return failed(path, err, why);

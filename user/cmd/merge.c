@@ -123,7 +123,7 @@ static int write_all(struct merge *m, const char *path, char *why, size_t size)
 	int fd, err;
 
 	signals_block();
-	err = export_open(&file, path, 0);
+	err = export_open(&file, path, false);
 	if (err)
 		return err;
 	fd = open(export_path(file), O_RDWR | O_CLOEXEC);

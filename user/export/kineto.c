@@ -195,6 +195,6 @@ const struct export_writer export_kineto = {
 	.endings = endings,
 	.what = "JSON as torch.profiler writes it, for TensorBoard, HTA and others",
 	.one_process = true,
-	.gzip_level = 2,
+	.quick = true,
 	.write = write_kineto,
 };

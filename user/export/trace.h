@@ -35,7 +35,7 @@ struct export_writer {
 	const char *what;	    /* for --help: one line */
 	bool one_process; /* a file holds one process: several are written to a file each */
 	bool own_file;	  /* opens export_path() itself; else it prints to export_stream() */
-	int gzip_level;	  /* of ".gz", 0: 6 */
+	bool quick;	  /* to be compressed for speed: its text is large and alike */
 	/*
 	 * 0 or -errno, with a sentence in why where the errno alone would not say enough.
 	 * What cannot be printed need not be noticed: closing tells.
@@ -64,10 +64,10 @@ size_t export_stem(const char *path); /* bytes of it without that ending */
 
 /*
  * Makes a new file beside path, under another name. What goes through its stream is
- * compressed if path ends in ".gz" (gzip_level as in struct export_writer). -errno of
+ * compressed if path ends in ".gz" (quick as in struct export_writer). -errno of
  * open(2); -EINVAL: path is there and not a regular file.
  */
-int export_open(struct export_file **out, const char *path, int gzip_level);
+int export_open(struct export_file **out, const char *path, bool quick);
 const char *export_path(const struct export_file *f); /* what it is called until it is whole */
 /* Buffered, for one thread; its own errors are kept for export_commit(). */
 FILE *export_stream(struct export_file *f);

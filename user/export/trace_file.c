@@ -8,24 +8,21 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
+#include "export/gzip.h"
 #include "export/trace.h"
 #include "util/text.h"
 
 #define BUFFER (256 * 1024)
-#define GZIP_FORMAT (15 + 16) /* zlib's words for a 32 KiB window, and gzip's header */
-#define DEFAULT_LEVEL 6
 
 struct export_file {
 	char *path, *part;
 	FILE *stream;
 	int fd;
 	int err; /* the first failure to write, -errno */
-	bool compressed, whole;
+	bool whole;
 	uint64_t size;
-	z_stream gzip;
-	unsigned char out[BUFFER];
+	struct gzip *gzip; /* NULL: it is not compressed */
 };
 
 static void keep_error(struct export_file *f, int err)
@@ -53,21 +50,9 @@ static int write_all(struct export_file *f, const void *bytes, size_t size)
 	return 0;
 }
 
-static int deflate_all(struct export_file *f, const void *bytes, size_t size, int flush)
+static int on_compressed(void *ctx, const void *bytes, size_t size)
 {
-	int done, err;
-
-	f->gzip.next_in = (unsigned char *)bytes;
-	f->gzip.avail_in = (unsigned)size;
-	do {
-		f->gzip.next_out = f->out;
-		f->gzip.avail_out = sizeof(f->out);
-		done = deflate(&f->gzip, flush);
-		err = write_all(f, f->out, sizeof(f->out) - f->gzip.avail_out);
-		if (err)
-			return err;
-	} while (flush == Z_FINISH ? done == Z_OK : f->gzip.avail_in);
-	return 0;
+	return write_all(ctx, bytes, size);
 }
 
 /* Of fopencookie(): 0 is an error. After the first nothing is written. */
@@ -77,24 +62,20 @@ static ssize_t on_write(void *cookie, const char *bytes, size_t size)
 	int err = f->err;
 
 	if (!err)
-		err = f->compressed ? deflate_all(f, bytes, size, Z_NO_FLUSH)
-				    : write_all(f, bytes, size);
+		err = f->gzip ? gzip_put(f->gzip, bytes, size, false) : write_all(f, bytes, size);
 	if (err)
 		errno = -err;
 	return err ? 0 : (ssize_t)size;
 }
 
-static int stream_make(struct export_file *f, int level)
+static int stream_make(struct export_file *f, bool quick)
 {
 	const cookie_io_functions_t io = {.write = on_write};
 	size_t len = strlen(f->path);
 
-	f->compressed = len > 3 && !strcmp(f->path + len - 3, ".gz");
-	if (f->compressed && deflateInit2(&f->gzip, level ? level : DEFAULT_LEVEL, Z_DEFLATED,
-					  GZIP_FORMAT, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-		f->compressed = false;
+	if (len > 3 && !strcmp(f->path + len - 3, ".gz") &&
+	    gzip_new(&f->gzip, quick, NULL, on_compressed, f))
 		return -ENOMEM;
-	}
 	f->stream = fopencookie(f, "w", io);
 	if (!f->stream)
 		return -ENOMEM;
@@ -114,7 +95,7 @@ static int part_make(struct export_file *f)
 	return f->fd < 0 ? -errno : 0;
 }
 
-int export_open(struct export_file **out, const char *path, int gzip_level)
+int export_open(struct export_file **out, const char *path, bool quick)
 {
 	struct export_file *f = calloc(1, sizeof(*f));
 	int err;
@@ -127,7 +108,7 @@ int export_open(struct export_file **out, const char *path, int gzip_level)
 		f->part = NULL;
 	err = f->path && f->part ? part_make(f) : -ENOMEM;
 	if (!err)
-		err = stream_make(f, gzip_level);
+		err = stream_make(f, quick);
 	if (err) {
 		export_close(f);
 		return err;
@@ -151,12 +132,10 @@ static void stream_end(struct export_file *f)
 	if (f->stream && fclose(f->stream))
 		keep_error(f, errno ? -errno : -EIO);
 	f->stream = NULL;
-	if (!f->compressed)
-		return;
-	if (!f->err)
-		deflate_all(f, NULL, 0, Z_FINISH);
-	deflateEnd(&f->gzip);
-	f->compressed = false;
+	if (f->gzip && !f->err)
+		keep_error(f, gzip_put(f->gzip, "", 0, true));
+	gzip_free(f->gzip);
+	f->gzip = NULL;
 }
 
 /* So that a power cut finds either name, old or new. */
