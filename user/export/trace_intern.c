@@ -263,7 +263,7 @@ void packet_launch_args(struct packets *p, const struct packet_args *a)
 
 		packet_uint(p, ARG_NAME, arg->name);
 		switch (arg->kind) {
-		case NOTE_OF_INT: packet_uint(p, ARG_INT, (uint64_t)arg->i); break;
+		case NOTE_OF_INT: packet_wide(p, ARG_INT, (uint64_t)arg->i); break;
 		case NOTE_OF_DOUBLE: packet_double(p, ARG_DOUBLE, arg->d); break;
 		case NOTE_OF_TEXT: packet_text(p, ARG_STRING, arg->text); break;
 		default: packet_uint(p, ARG_UINT, arg->u);

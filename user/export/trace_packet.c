@@ -210,7 +210,7 @@ struct packet_open packet_begin(struct packets *p, int64_t ts, enum packet_field
 	if (p->size > FLUSH_AT)
 		packets_flush(p);
 	open.packet = packet_nest(p, PACKET);
-	packet_uint(p, PACKET_TIMESTAMP, at > p->last ? at - p->last : 0);
+	packet_wide(p, PACKET_TIMESTAMP, at > p->last ? at - p->last : 0);
 	p->last = at > p->last ? at : p->last;
 	open.event = packet_nest(p, event);
 	return open;

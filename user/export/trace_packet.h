@@ -184,6 +184,24 @@ static inline void packet_uint(struct packets *p, enum packet_field field, uint6
 	packet_varint(p, v);
 }
 
+/*
+ * The same number in three bytes, if it has less: a third byte that is always there costs
+ * nothing once compressed, one that comes and goes makes lengths around it differ, too.
+ */
+static inline void packet_wide(struct packets *p, enum packet_field field, uint64_t v)
+{
+	if (v >> 14) {
+		packet_uint(p, field, v);
+		return;
+	}
+	if (!packet_room(p, PACKET_ROOM))
+		return;
+	packet_tag(p, field);
+	p->bytes[p->size++] = (unsigned char)(v | 128);
+	p->bytes[p->size++] = (unsigned char)(v >> 7 | 128);
+	p->bytes[p->size++] = 0;
+}
+
 /* The length's one byte is kept free; more are made room for where it takes more. */
 static inline size_t packet_nest(struct packets *p, enum packet_field field)
 {
