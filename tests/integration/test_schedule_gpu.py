@@ -217,3 +217,29 @@ def test_the_job_ends_in_a_window(tmp_path):
                      options=("--warmup", "300ms", "--active", "60s"))
     inside, _ = check(rec, 1)
     assert inside > 1000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("after", [0.05, 1.2], ids=["warmup", "window"])
+def test_the_leader_ends(tmp_path, after):
+    """In its warm-up or its window: who leads next has windows with GPU time all the same."""
+    path = tmp_path / "t.gbpf"
+    steps = ("--pattern", "graph", "--wait", "sleep", "--duration", 0)
+    with gbpf.job(tmp_path, *steps, "--dispatch-ns", 150_000) as slow:
+        with gbpf.job(tmp_path, *steps, "--dispatch-ns", 50_000) as leader:
+            with gbpf.tracing(path, "-p", f"{leader.pid},{slow.pid}", *works.OPTIONS, "--warmup",
+                              1000, "--active", 2000, "--repeat", 2, "--step-marker",
+                              "cuGraphLaunch", settle=False) as tracing:
+                gbpf.wait_until(lambda: happened(path, "began") or tracing.poll() is not None)
+                time.sleep(after)
+                leader.terminate()
+                leader.wait(timeout=30)
+                tracing.wait(timeout=60)
+    assert tracing.returncode == 0, tracing.err
+    rec = Recording(path, gbpf.truths(tmp_path))
+    begin, end = rec.windows[-1]
+    assert end - begin > 500_000_000 and len(rec.windows) <= 2
+    inside, _ = check_works(rec, slow.pid)
+    assert inside > 2000 and rec.gpu["matched"] == rec.gpu["works"]
+    assert any(w["pid"] == slow.pid and w["whole"] and w["begin_ns"] == begin
+               and w["end_ns"] == end for w in rec.gpu["windows"])

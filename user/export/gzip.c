@@ -66,7 +66,7 @@ static bool load(void *handle, const char *name, void *field)
 static bool isal_works(struct isal *i)
 {
 	static const char text[] = "{\"ph\": \"X\", \"ph\": \"X\", \"ph\": \"X\", \"dur\": 1.250}";
-	unsigned char packed[512], back[sizeof(text)];
+	unsigned char packed[512], back[sizeof(text)] = {0};
 	z_stream z = {0};
 	int done;
 

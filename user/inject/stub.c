@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "inject/stub.h"
 
-#include "inject/inject.h"
-
 #ifdef __x86_64__
 
 #define AT(field, offset) \
@@ -30,7 +28,6 @@ _Static_assert(sizeof(struct stub_data) <= STUB_FRAME, "the frame comes after th
 _Static_assert(STUB_FRAME == 1024 && STUB_PAGE == 4096 && STUB_MEMORY == 0x80000, "likewise");
 _Static_assert(STUB_DONE == 2 && STUB_NO_OPEN == 3 && STUB_NO_ENTRY == 4 && STUB_FAILED == 5 &&
 	       STUB_ABANDONED == 6 && STUB_LEFT == 16 && STUB_WAITED == 2, "likewise");
-_Static_assert(STUB_MEMORY == INJECT_LEFT_KIB * 1024, "told in KiB");
 _Static_assert(offsetof(struct stub_frame, mask) == 8 + 296, "struct ucontext");
 
 /*

@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STUB_MEMORY (512 * 1024) /* all of it */
+#include "inject/inject.h"
+
+#define STUB_MEMORY (INJECT_LEFT_KIB * 1024) /* all of it */
 #define STUB_PAGE 4096
 #define STUB_FRAME 1024 /* offset in the data */
 #define STUB_STACK_TOP (STUB_MEMORY - STUB_PAGE - 64) /* likewise */

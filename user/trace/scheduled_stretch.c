@@ -58,6 +58,7 @@ void stretch_cool(struct tracer *t)
 	struct scheduled *s = t->scheduled;
 
 	gpu_time_rest(t);
+	s->warming = false; /* where the leader ended in between */
 	s->cooling = true;
 	s->cool_by = tracer_now() + STOP_NS;
 }
