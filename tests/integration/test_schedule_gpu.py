@@ -203,7 +203,7 @@ def test_a_window_ends_with_its_recording(tmp_path):
     path = tmp_path / "t.gbpf"
     with gbpf.job(tmp_path, *TRAIN, "--duration", 0) as job:
         with gbpf.tracing(path, "-p", job.pid, *works.OPTIONS, "--warmup", "400ms", "--active",
-                          "60s", settle=False) as tracing:
+                          "60s") as tracing:
             gbpf.wait_until(lambda: happened(path, "began") or tracing.poll() is not None)
             time.sleep(0.8)
     assert tracing.returncode == 0, tracing.err
@@ -220,16 +220,19 @@ def test_the_job_ends_in_a_window(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("after", [0.05, 1.2], ids=["warmup", "window"])
+@pytest.mark.parametrize("after", [0.05, 0.6], ids=["warmup", "window"])
 def test_the_leader_ends(tmp_path, after):
-    """In its warm-up or its window: who leads next has windows with GPU time all the same."""
+    """
+    In its warm-up or its window, of 0.6 and 1.4 s, or near by: that it has begun is heard of
+    within a second. Who leads next has windows with GPU time all the same.
+    """
     path = tmp_path / "t.gbpf"
     steps = ("--pattern", "graph", "--wait", "sleep", "--duration", 0)
-    with gbpf.job(tmp_path, *steps, "--dispatch-ns", 150_000) as slow:
-        with gbpf.job(tmp_path, *steps, "--dispatch-ns", 50_000) as leader:
+    with gbpf.job(tmp_path, *steps, "--dispatch-ns", 400_000) as slow:
+        with gbpf.job(tmp_path, *steps, "--dispatch-ns", 200_000) as leader:
             with gbpf.tracing(path, "-p", f"{leader.pid},{slow.pid}", *works.OPTIONS, "--warmup",
-                              1000, "--active", 2000, "--repeat", 2, "--step-marker",
-                              "cuGraphLaunch", settle=False) as tracing:
+                              700, "--active", 1500, "--repeat", 2, "--step-marker",
+                              "cuGraphLaunch") as tracing:
                 gbpf.wait_until(lambda: happened(path, "began") or tracing.poll() is not None)
                 time.sleep(after)
                 leader.terminate()
@@ -238,7 +241,7 @@ def test_the_leader_ends(tmp_path, after):
     assert tracing.returncode == 0, tracing.err
     rec = Recording(path, gbpf.truths(tmp_path))
     begin, end = rec.windows[-1]
-    assert end - begin > 500_000_000 and len(rec.windows) <= 2
+    assert end - begin > 1_500_000_000 and len(rec.windows) <= 2
     inside, _ = check_works(rec, slow.pid)
     assert inside > 2000 and rec.gpu["matched"] == rec.gpu["works"]
     assert any(w["pid"] == slow.pid and w["whole"] and w["begin_ns"] == begin

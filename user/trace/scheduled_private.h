@@ -52,7 +52,8 @@ struct scheduled {
 	int64_t kept_end; /* of what is kept; what is on its way then is not, ns */
 	int64_t stretch_begin; /* scheduled_stretch.c, ns; 0: there is none */
 	int64_t warm_by, cool_by;
-	bool warming; /* its sidecars are beginning */
+	bool warming; /* its sidecars are to begin */
+	bool turned;  /* they were told to */
 	bool cooling; /* they are ending their windows */
 	bool opened;
 	uint64_t kept; /* events written */

@@ -6,6 +6,7 @@
  */
 #include "trace/scheduled_private.h"
 
+#define SETTLE_NS 20000000LL  /* for calls to return that were going on as recording began */
 #define START_NS 3000000000LL /* for sidecars to come and to begin */
 #define STOP_NS 1000000000LL  /* for their windows to end */
 
@@ -44,13 +45,20 @@ bool stretch_warm(struct tracer *t)
 {
 	struct scheduled *s = t->scheduled;
 
+	int64_t now = tracer_now();
+
 	if (!s->warming) {
 		s->warming = true;
-		s->warm_by = tracer_now() + START_NS;
+		s->turned = false;
+		s->warm_by = now + START_NS;
 		open_gate(t);
+	}
+	/* CUPTI sees what a call launches that we have not seen begin */
+	if (!s->turned && now >= s->stretch_begin + SETTLE_NS) {
+		s->turned = true;
 		gpu_time_turn(t);
 	}
-	return gpu_time_ready(t) || tracer_now() >= s->warm_by;
+	return s->turned && (gpu_time_ready(t) || now >= s->warm_by);
 }
 
 void stretch_cool(struct tracer *t)
