@@ -9,6 +9,7 @@ import time
 
 import checks
 import gputime
+import gputime_windows
 import measure
 import residue
 import stats
@@ -327,6 +328,7 @@ def entries(entry):
         one("gpu-profiler-inside", profiler_inside, "torch.profiler starts in a window", jobs=2),
         entry("gpu-ranks", prepare_ranks, ranks, 150, False,
               "--gpu-time: two ranks with NCCL, a GPU each"),
+        *gputime_windows.entries(one),
         one("gpu-cycles", cycles, "--gpu-time comes and goes 50 times", limit=200),
         one("gpu-cycles-graph", lambda check: cycles(check, 15),
             "--gpu-time comes and goes 15 times while a graph is launched", "graph"),
