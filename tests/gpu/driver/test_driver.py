@@ -139,9 +139,10 @@ class Profile(unittest.TestCase):
         found = profile_counts.count([
             {"cat": "kernel", "name": "f", "args": shape, "ts": 9.5, "dur": 1.504},
             {"cat": "kernel", "name": "f", "args": shape, "ts": 2.25, "dur": 2},
-            {"cat": "gpu_memset", "name": "Memset"},
+            {"cat": "gpu_memset", "name": "Memset", "ts": 4, "dur": 1},
             {"cat": "cuda_driver", "name": "cuLaunchKernel"},
             {"cat": "cuda_runtime", "name": "cudaLaunchKernel"}, {"name": "no category"}])
+        self.assertEqual(found["busy_ns"], 2750 + 1504)
         self.assertEqual(found["kernels"], {"f": 2})
         self.assertEqual(found["apis"], {"cuLaunchKernel": 1, "cudaLaunchKernel": 1})
         self.assertEqual(found["shapes"], [["f", [2, 1, 1], [64, 1, 1], 2]])
