@@ -83,8 +83,7 @@ static int kernels(const struct session *s, uint32_t process, FILE *out)
 		const struct work *w = &s->works[i];
 
 		if (s->streams[w->stream].process != process || w->earlier ||
-		    w->kind != RECORD_WORK_KERNEL ||
-		    w->kernel >= s->kernels_count)
+		    w->kind != RECORD_WORK_KERNEL || w->kernel >= s->kernels_count)
 			continue;
 		e[w->kernel].count++;
 		e[w->kernel].ns += w->end - w->begin;

@@ -21,17 +21,9 @@ static int64_t sooner(int64_t a, int64_t b)
 static const struct record_window *find(const struct record_window *w, size_t count, int64_t begin,
 					int64_t end)
 {
-	size_t low = 0, high = count;
+	size_t at = windows_after(w, count, begin);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (w[middle].end <= begin)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && w[low].begin <= later(begin, end - 1) ? &w[low] : NULL;
+	return at < count && w[at].begin <= later(begin, end - 1) ? &w[at] : NULL;
 }
 
 static const struct record_window *window_of(const struct session *s, int64_t begin, int64_t end)

@@ -166,6 +166,8 @@ int builder_label(struct session_builder *b, const struct record_label *r); /* l
 void builder_labels(struct session_builder *b);
 int builder_processes(struct session_builder *b);	       /* process.c */
 int builder_windows(struct session_builder *b);		       /* windows.c */
+/* windows.c: the first of windows, disjoint and in order, that ends after ts; count: none does. */
+size_t windows_after(const struct record_window *w, size_t count, int64_t ts);
 void builder_cut(struct session_builder *b); /* windows.c: calls that a window's end cut */
 int builder_trim(struct session_builder *b); /* active.c: to what counts, after the join */
 bool builder_active(const struct session_builder *b, int64_t ts); /* does that count? */

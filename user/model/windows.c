@@ -44,20 +44,29 @@ int64_t session_recorded(const struct session *s, int64_t from, int64_t to)
 	return ns;
 }
 
-/* The last one that began by then; windows_count: none. */
-static size_t window_at(const struct session *s, int64_t ts)
+size_t windows_after(const struct record_window *w, size_t count, int64_t ts)
 {
-	size_t low = 0, high = s->windows_count;
+	size_t low = 0, high = count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (s->windows[middle].begin <= ts)
+		if (w[middle].end <= ts)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low ? low - 1 : s->windows_count;
+	return low;
+}
+
+/* The last one that began by then; windows_count: none. */
+static size_t window_at(const struct session *s, int64_t ts)
+{
+	size_t at = windows_after(s->windows, s->windows_count, ts);
+
+	if (at < s->windows_count && s->windows[at].begin <= ts)
+		return at;
+	return at ? at - 1 : s->windows_count;
 }
 
 int64_t session_window_begin(const struct session *s, int64_t ts)

@@ -32,7 +32,14 @@ static uint64_t firing_of(const struct scheduled *s, int64_t place)
 	return number;
 }
 
-static uint32_t gate_between(const struct scheduled *s)
+/* Windows move the gate, but for those in a stretch: that has it open. */
+static void window_gate(struct tracer *t, enum gbpf_gate_state state)
+{
+	if (!t->scheduled->shared->through)
+		gate_set(t, state);
+}
+
+static enum gbpf_gate_state gate_between(const struct scheduled *s)
 {
 	return s->s.plan.wait ? GBPF_GATE_SHUT : GBPF_GATE_WARMUP;
 }
@@ -87,7 +94,7 @@ void phases_rest(struct tracer *t)
 		stretch_cool(t);
 		return;
 	}
-	switches(t)->gate = GBPF_GATE_SHUT;
+	gate_set(t, GBPF_GATE_SHUT);
 	scheduled_detach(t);
 }
 
@@ -167,8 +174,8 @@ static int closed(struct tracer *t, int64_t place, int64_t end)
 		return warm_up(t);
 	if (s->s.phase == SCHEDULE_WAIT)
 		phases_rest(t);
-	else if (!s->shared->through)
-		switches(t)->gate = GBPF_GATE_SHUT;
+	else
+		window_gate(t, GBPF_GATE_SHUT);
 	if (s->steps)
 		arm(s);
 	return 0;
@@ -191,23 +198,18 @@ int phases_mark(struct tracer *t, const struct gbpf_mark *mark)
 	}
 }
 
-/* Nothing that is recorded takes its time before gate_begin, or looks at the gate after it. */
 static int time_open(struct tracer *t)
 {
-	struct gbpf_switches *sw = switches(t);
 	int64_t now = tracer_now();
 
-	if (!t->scheduled->shared->through) {
-		sw->gate_begin = (uint64_t)now;
-		__atomic_store_n(&sw->gate, GBPF_GATE_OPEN, __ATOMIC_SEQ_CST);
-	}
+	if (!t->scheduled->shared->through)
+		gate_open(t, now);
 	return opened(t, now, now);
 }
 
 static int time_close(struct tracer *t)
 {
-	if (!t->scheduled->shared->through)
-		__atomic_store_n(&switches(t)->gate, gate_between(t->scheduled), __ATOMIC_SEQ_CST);
+	window_gate(t, gate_between(t->scheduled));
 	return closed(t, tracer_now(), tracer_now());
 }
 
@@ -260,8 +262,7 @@ int phases_stop(struct tracer *t)
 
 	if (err || s->s.phase != SCHEDULE_ACTIVE)
 		return err;
-	if (!s->shared->through)
-		__atomic_store_n(&switches(t)->gate, GBPF_GATE_SHUT, __ATOMIC_SEQ_CST);
+	window_gate(t, GBPF_GATE_SHUT);
 	s->shared->close_at = 0;
 	place = s->steps ? place_of(s, s->shared->fired ? s->shared->fired - 1 : 0) : tracer_now();
 	note_steps(s, s->s.begin, place);

@@ -78,7 +78,10 @@ int phases_tick(struct tracer *t); /* what time brings */
 int phases_stop(struct tracer *t);
 void phases_rest(struct tracer *t); /* nothing is recorded until the next warm-up */
 
-/* scheduled_stretch.c: with GPU time. 0 or -errno */
+/* scheduled_stretch.c: what lets events through, and with GPU time for how long. 0 or -errno */
+void gate_set(struct tracer *t, enum gbpf_gate_state state);
+/* Nothing that is recorded takes its time before begin, or looks at the gate after it. */
+void gate_open(struct tracer *t, int64_t begin);
 int stretch_write(struct tracer *t, enum record_kind kind, int64_t begin, int64_t end);
 /* All that was recorded until then goes into the file, and nothing later. */
 int stretch_drain(struct tracer *t, int64_t end);

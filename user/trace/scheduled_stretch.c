@@ -28,30 +28,30 @@ int stretch_drain(struct tracer *t, int64_t end)
 	return n ? n : rings_finish(t->rings); /* polls that went on when it ended */
 }
 
-/* It begins here, unless it goes on from the window before. */
-static void open_gate(struct tracer *t)
+void gate_set(struct tracer *t, enum gbpf_gate_state state)
 {
-	struct scheduled *s = t->scheduled;
-	struct gbpf_switches *sw = probes_switches(t->probes);
+	__atomic_store_n(&probes_switches(t->probes)->gate, state, __ATOMIC_SEQ_CST);
+}
 
-	if (s->stretch_begin)
-		return;
-	s->stretch_begin = tracer_now();
-	sw->gate_begin = (uint64_t)s->stretch_begin;
-	__atomic_store_n(&sw->gate, GBPF_GATE_OPEN, __ATOMIC_SEQ_CST);
+void gate_open(struct tracer *t, int64_t begin)
+{
+	probes_switches(t->probes)->gate_begin = (uint64_t)begin;
+	gate_set(t, GBPF_GATE_OPEN);
 }
 
 bool stretch_warm(struct tracer *t)
 {
 	struct scheduled *s = t->scheduled;
-
 	int64_t now = tracer_now();
 
 	if (!s->warming) {
 		s->warming = true;
 		s->turned = false;
 		s->warm_by = now + START_NS;
-		open_gate(t);
+	}
+	if (!s->stretch_begin) { /* else it goes on from the window before */
+		s->stretch_begin = now;
+		gate_open(t, now);
 	}
 	/* CUPTI sees what a call launches that we have not seen begin */
 	if (!s->turned && now >= s->stretch_begin + SETTLE_NS) {
@@ -81,7 +81,7 @@ int stretch_end(struct tracer *t)
 	s->stretch_begin = 0;
 	if (!begin)
 		return 0;
-	__atomic_store_n(&probes_switches(t->probes)->gate, GBPF_GATE_SHUT, __ATOMIC_SEQ_CST);
+	gate_set(t, GBPF_GATE_SHUT);
 	now = tracer_now();
 	err = stretch_drain(t, now);
 	return err ? err : stretch_write(t, RECORD_WINDOW, begin, now);
