@@ -82,6 +82,7 @@ class Check:
         self.notes = {}
         self.skipped = None
         self.jobs = []      # of prepare(), for run()
+        self.lanes = []
         self.owned = []
         self.recordings = []
         self.seconds = 0.0
@@ -112,8 +113,8 @@ class Check:
     def torch(self, mode, name="job", library=None, env=None):
         return self.job(self.setting.torch_command(mode), name, library, env)
 
-    def cuda(self, variant, threads=1, stream="own", name="job"):
-        return self.job(self.setting.cuda_command(variant, threads, stream), name)
+    def cuda(self, variant, threads=1, stream="own", name="job", library=None):
+        return self.job(self.setting.cuda_command(variant, threads, stream), name, library)
 
     def start(self, *arguments, **kwargs):
         path = self.setting.directory(self.name) + ".gbpf"

@@ -1,27 +1,34 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """gbpf monitor beside real jobs: what it costs them, and whether what it tells is so."""
 import bisect
+import collections
 import json
-import random
+import os
 import signal
 import statistics
 import subprocess
 import time
 
+import lanes
 import stats
 from jobs import Trouble, die_with_parent, end
 
-WINDOW_S = 3.0
-INTERVAL = "500ms"
-LEAST_PAIRS = 4
+LANES = 4
+WINDOW_S = 0.6      # some intervals long; longer ones drift further apart, and there are fewer
+INTERVAL = "250ms"
+SETTLE_S = 0.1
+LEAST_TURNS = 3     # of each budget, in each lane
 START_S = 15
+
+# Two windows without a monitor, the one with it between them, and what it told in that.
+Turn = collections.namedtuple("Turn", "budget before on after told")
 
 
 class Monitor:
     """gbpf monitor on one job, from its first interval on."""
 
-    def __init__(self, check, job, budget):
-        self.path = check.setting.directory(check.name) + ".jsonl"
+    def __init__(self, check, job, budget, name):
+        self.path = check.setting.directory(f"{check.name}-{name}") + ".jsonl"
         with open(self.path, "wb") as out, open(self.path + ".err", "wb") as err:
             self.process = check.own(subprocess.Popen(
                 [check.setting.gbpf, "monitor", "-p", str(job.pid), "--max-overhead", budget,
@@ -44,6 +51,14 @@ class Monitor:
     def stop(self):
         if end(self.process, signal.SIGINT, 20):
             raise Trouble(f"gbpf monitor ended with {self.process.returncode}")
+
+    def forget(self):
+        for path in (self.path, self.path + ".err"):
+            os.unlink(path)
+
+
+def began(interval):
+    return interval["mono_ns"] - interval["window_ns"]
 
 
 class Truth:
@@ -80,39 +95,45 @@ def reference(check, job, each):
     return each or row["launches"] / count, row["launch_p50_ns"], row["launch_p99_ns"]
 
 
-def windows(check, job, budget, seconds):
-    """[(with, without, what it told)]: neighbouring stretches of a job that steps freely."""
-    rng = random.Random(time.time_ns())
-    found, until = [], time.monotonic() + seconds
-    length = max(1.3, check.setting.seconds(WINDOW_S))  # some intervals long
-    job.free()
-    time.sleep(check.setting.seconds(2))
-    while len(found) < LEAST_PAIRS or time.monotonic() < until:
-        on = off = None
-        for sort in rng.sample(["on", "off"], 2):
-            if sort == "off":
-                begin = time.monotonic_ns()
-                time.sleep(length)
-                off = (begin, time.monotonic_ns())
-                continue
-            monitor = Monitor(check, job, budget)
-            begin = time.monotonic_ns()
-            time.sleep(length)
-            on = (begin, time.monotonic_ns())
-            monitor.stop()
-            told = [t for t in monitor.intervals()
-                    if t[0]["mono_ns"] - t[0]["window_ns"] >= begin]
-            time.sleep(0.3)
-        found.append((on, off, told))
-    job.end_free()
-    return found
+class Lane:
+    """One job, and the gbpf monitors that come and go beside it."""
+
+    def __init__(self, check, mode, library, name):
+        self.check = check
+        self.name = name
+        self.job = check.cuda("static", name=name, library=library) if mode == "cuda" \
+            else check.torch(mode, name, library)
+        self.turns = []
+
+    def turn(self, budget, off):
+        """One window with a monitor, and one without after it, which is returned."""
+        monitor = Monitor(self.check, self.job, budget, self.name)
+        _, ended = lanes.span(WINDOW_S)
+        monitor.stop()
+        # From its beginning: the first window costs most, and later ones pay that back.
+        told = [t for t in monitor.intervals() if t[0]["mono_ns"] <= ended]
+        on = (began(told[0][0]), told[-1][0]["mono_ns"])
+        monitor.forget()
+        time.sleep(SETTLE_S)
+        following = lanes.span(WINDOW_S)
+        self.turns.append(Turn(budget, off, on, following, told))
+        return following
+
+    def work(self, budgets, until):
+        """Turns, a budget after the other, of a job that steps freely."""
+        self.job.free()
+        time.sleep(self.check.setting.seconds(2))
+        off = lanes.span(WINDOW_S)
+        while len(self.turns) < LEAST_TURNS * len(budgets) or time.monotonic() < until:
+            off = self.turn(budgets[len(self.turns) % len(budgets)], off)
+        self.job.end_free()
+        return stats.steps_read(self.job.steps_path())
 
 
-def report_truth(check, label, truth, told, p50, p99):
+def report_truth(check, label, rows, p50, p99):
+    """rows: (launches that there were, interval, the job's process in it)."""
     errors, inside, total, real = [], 0, 0.0, 0.0
-    for interval, process in told:
-        begin = interval["mono_ns"] - interval["window_ns"]
-        launched = truth.launches(begin, interval["mono_ns"])
+    for launched, interval, process in rows:
         rate, ends = process["launches_per_s"], process["launches_per_s_ci"]
         if not launched or rate is None:
             continue
@@ -129,7 +150,7 @@ def report_truth(check, label, truth, told, p50, p99):
     check.measure(f"{label}: true rate inside the interval told", round(100 * inside / n, 1), "%",
                   n=n)
     for name, ns in (("dispatch_p50_ns", p50), ("dispatch_p99_ns", p99)):
-        values = [p[name] for _, p in told if p[name] is not None]
+        values = [p[name] for _, _, p in rows if p[name] is not None]
         if values:
             check.measure(f"{label}: {name.removesuffix('_ns')} told / recorded by trace",
                           round(statistics.median(values) / ns, 3), "×", n=len(values),
@@ -143,48 +164,69 @@ def report_self(check, label, told):
     def median(key):
         return statistics.median(i["self"][key] for i, _ in told)
 
-    check.measure(f"{label}: overhead that it tells", round(median("overhead_pct"), 3), "%",
+    check.measure(f"{label}: overhead that it tells, mean",
+                  round(statistics.fmean(i["self"]["overhead_pct"] for i, _ in told), 3), "%",
                   n=len(told))
     check.measure(f"{label}: coverage", round(median("coverage"), 3), "")
     check.measure(f"{label}: gbpf's own CPU", round(median("cpu_pct"), 2), "% of a core")
     check.measure(f"{label}: gbpf's memory", round(median("rss_bytes") / 2**20, 1), "MiB")
 
 
-def monitored(label, budget, seconds, launches=None):
+def report_slowdown(check, label, judged):
+    """judged: (turn, steps of its job) of one budget. What counts is the mean step: throughput."""
+    ratios = []
+    for turn, steps in judged:
+        on, before, after = (stats.within(steps, *w) for w in (turn.on, turn.before, turn.after))
+        if on and before and after:
+            off = (statistics.fmean(before) + statistics.fmean(after)) / 2
+            ratios.append(statistics.fmean(on) / off)
+    low, high = stats.interval(ratios, stats.geometric_mean)
+    check.measure(f"{label}: step while monitored / not", round(stats.geometric_mean(ratios), 4),
+                  "×", low=round(low, 4), high=round(high, 4), n=len(ratios))
+    check.note(f"{label}: each turn", [round(r, 4) for r in ratios])
+
+
+def report(check, label, judged, each, recorded):
+    report_slowdown(check, label, judged)
+    report_self(check, label, [t for turn, _ in judged for t in turn.told])
+    rows = []
+    for turn, steps in judged:
+        truth = Truth(steps, each)
+        rows += [(truth.launches(began(i), i["mono_ns"]), i, p)
+                 for i, p in turn.told]
+    report_truth(check, label, rows, *recorded)
+
+
+def monitored(label, budgets, seconds, launches=None):
     """launches: a step's, where a free one is unlike an ordered one (real, simulated)."""
     def run(check):
-        job = check.jobs[0].ready()
-        each, p50, p99 = reference(
-            check, job, launches and launches[bool(check.setting.simulated)])
-        found = windows(check, job, budget, check.setting.budget(seconds))
-        steps = stats.steps_read(job.steps_path())
-        pairs = [(stats.within(steps, *on), stats.within(steps, *off)) for on, off, _ in found]
-        medians = [(statistics.median(a), statistics.median(b)) for a, b in pairs if a and b]
-        result = stats.ratio_of_pairs(medians)
-        check.measure(f"{label}: step while monitored / not", round(result["ratio"], 4), "×",
-                      low=result["low"] and round(result["low"], 4),
-                      high=result["high"] and round(result["high"], 4), n=result["n"])
-        told = [t for _, _, some in found for t in some]
-        report_self(check, label, told)
-        report_truth(check, label, Truth(steps, each), told, p50, p99)
-        check.expect("the job runs on", job.alive())
+        for lane in check.lanes:
+            lane.job.ready()
+        each, *recorded = reference(check, check.lanes[0].job,
+                                    launches and launches[bool(check.setting.simulated)])
+        until = time.monotonic() + check.setting.budget(seconds)
+        steps = lanes.together(check, lambda lane: lane.work(budgets, until))
+        check.measure(f"{label}: step, whatever was done",
+                      round(statistics.median(n for some in steps for _, n in some)), "ns",
+                      lanes=len(steps))
+        for budget in budgets:
+            report(check, f"{label}, {budget}",
+                   [(turn, of) for lane, of in zip(check.lanes, steps) for turn in lane.turns
+                    if turn.budget == budget], each, recorded)
+        check.expect("the jobs run on", all(lane.job.alive() for lane in check.lanes))
     return run
 
 
 def entries(entry):
-    def torch(mode):
-        def prepare(check):
-            check.jobs = [check.torch(mode)]
-        return prepare
-
-    def cuda(check):
-        check.jobs = [check.cuda("static")]
+    def jobs(count, mode):
+        return lanes.prepare(count, lambda check, library, name: Lane(check, mode, library, name))
 
     return [
-        entry("monitor-gpu-bound", torch("mm4096"), monitored("4096² products, 1 %", "1%", 45),
+        entry("monitor-gpu-bound", jobs(1, "mm4096"), monitored("4096² products", ["1%"], 45),
               200, True, "gbpf monitor beside a job that waits for the GPU"),
-        entry("monitor-empty", cuda, monitored("empty launches, 5 %", "5%", 60, (500, 200)),
+        entry("monitor-empty", jobs(1, "cuda"),
+              monitored("empty launches", ["1%", "5%"], 60, (500, 200)),
               200, True, "gbpf monitor beside a tight loop of empty launches"),
-        entry("monitor-step", torch("train"), monitored("training step, 1 %", "1%", 200),
-              600, True, "gbpf monitor beside a training step"),
+        entry("monitor-step", jobs(LANES, "train"), monitored("training step", ["1%", "5%"], 470),
+              600, True, "gbpf monitor beside training steps"),
     ]

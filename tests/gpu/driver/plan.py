@@ -15,6 +15,7 @@ import gputime_others
 import measure
 import monitor
 import residue
+import residue_many
 from check import JOBS, Skip
 
 # prepare starts the jobs, while the check before still runs unless that one is quiet:
@@ -158,6 +159,7 @@ PLAN = [
     Entry("empty", one_cuda, measure.run_empty, 180, True, "cost on empty launches"),
     Entry("residue", residue.prepare, residue.run, 160, True,
           "training step after detaching / before, against a job never traced"),
+    *residue_many.entries(Entry),
     *monitor.entries(Entry),
     Entry("slowdown", one_train, measure.run_slowdown, 600, True,
           "slowdown of the training step while traced"),

@@ -8,11 +8,10 @@ file, so each job gets a copy of the driver library of its own: the other is not
 import os
 import random
 import re
-import shutil
 import statistics
-import sys
 import time
 
+import lanes
 import measure
 import stats
 from jobs import Trouble
@@ -26,27 +25,13 @@ SLICE_S = 0.5       # a window is two slices
 TIMES = 5
 TRACED_S = 0.5
 WIDE_PCT = 2.5      # half an interval wider than this excludes little
-WHERE_IS = ("import ctypes; ctypes.CDLL('libcuda.so.1'); "
-            "print(next(l.split(None, 5)[5].strip() for l in open('/proc/self/maps') "
-            "if '/libcuda.so' in l))")
-
-
-def own_library(check, path, name):
-    """A directory with a copy of the driver library that no other process maps."""
-    directory = check.setting.directory(f"{check.name}-lib-{name}")
-    os.makedirs(directory)
-    shutil.copyfile(path, os.path.join(directory, "libcuda.so.1"))
-    os.chmod(os.path.join(directory, "libcuda.so.1"), 0o755)
-    return directory
 
 
 def prepare_two(check, start):
     """Jobs a and b by start(name, directory of their driver library)."""
-    status, path = check.run(sys.executable, "-c", WHERE_IS, env=check.setting.env())
-    if status != 0:
-        raise Trouble(f"where libcuda.so.1 is: {path[-500:]}")
+    path = lanes.driver_library(check)
     for name in "ab":
-        check.jobs.append(start(name, own_library(check, path.strip(), name)))
+        check.jobs.append(start(name, lanes.own_library(check, path, name)))
 
 
 def prepare(check):

@@ -70,6 +70,17 @@ def ratio_of_groups(after, before, seed=2, resamples=RESAMPLES):
     }
 
 
+def ratio_of_means(above, below, seed=3, resamples=RESAMPLES):
+    """(low, high) of 95 % of the geometric mean of one group over another's, both resampled."""
+    rng = random.Random(seed)
+
+    def draw(values):
+        return geometric_mean([rng.choice(values) for _ in values])
+
+    values = sorted(draw(above) / draw(below) for _ in range(resamples))
+    return values[int(0.025 * resamples)], values[int(0.975 * resamples) - 1]
+
+
 def half_width(result):
     """Of the interval, relative to the ratio; infinite while there is none."""
     if result["low"] is None:

@@ -8,6 +8,8 @@ import unittest
 
 import checks
 import compare
+import lanes
+import monitor
 import plan
 import residue
 import results
@@ -53,6 +55,13 @@ class Stats(unittest.TestCase):
         self.assertAlmostEqual(result["low"], 1.1)
         self.assertAlmostEqual(stats.half_width(result), 0.0)
 
+    def test_ratio_of_means_is_of_groups_that_have_no_pairs(self):
+        low, high = stats.ratio_of_means([2.2] * 9, [2.0] * 4)
+        self.assertAlmostEqual(low, 1.1)
+        self.assertAlmostEqual(high, 1.1)
+        low, high = stats.ratio_of_means([1.0, 1.2] * 40, [0.9, 1.1] * 40)
+        self.assertTrue(1.06 < low < 1.101 < high < 1.16, (low, high))
+
     def test_interval_holds_the_truth_and_narrows(self):
         few = [(100 + i % 7, 100) for i in range(7)]
         many = few * 20
@@ -79,6 +88,55 @@ class Stats(unittest.TestCase):
         found = stats.buckets(steps, 0, 1000, 100)
         self.assertEqual(stats.back_to(found, 10.3), 300)
         self.assertIsNone(stats.back_to(found, 9))
+
+
+class Monitored(unittest.TestCase):
+    """A job of 1 ms steps with ten launches each, but of 1.1 ms while it is monitored."""
+
+    def setUp(self):
+        self.check = Check("monitor", Setting("gbpf", "/nowhere", "/nowhere"))
+        ends, self.steps = 0, []
+        for _ in range(3):
+            for length in [1000] * 10 + [1100] * 10:
+                ends += length
+                self.steps.append((ends, length))
+
+    def test_slowdown_is_of_the_mean_step_against_both_neighbours(self):
+        turn = monitor.Turn("1%", (0, 10_000), (10_000, 21_000), (21_000, 31_000), [])
+        monitor.report_slowdown(self.check, "x", [(turn, self.steps)] * 4)
+        self.assertEqual(self.check.measures[0]["value"], 1.1)
+        self.assertEqual(self.check.measures[0]["n"], 4)
+
+    def test_truth_counts_launches_between_two_instants(self):
+        truth = monitor.Truth(self.steps, 10)
+        self.assertAlmostEqual(truth.launches(2000, 7000), 50)
+        self.assertAlmostEqual(truth.launches(2500, 3000), 5)
+        self.assertAlmostEqual(truth.launches(9000, 11_100), 20)
+        self.assertIsNone(truth.launches(0, 10 ** 9))
+
+    def test_an_estimate_is_held_against_the_truth(self):
+        def told(rate, low, high):
+            return {"window_ns": 10 ** 9}, {
+                "launches_per_s": rate, "launches_per_s_ci": [low, high],
+                "dispatch_p50_ns": 50, "dispatch_p99_ns": None}
+
+        rows = [(100, *told(110, 90, 130)), (100, *told(95, 94, 96)), (None, *told(1, 1, 1))]
+        monitor.report_truth(self.check, "x", rows, 100, 100)
+        found = {m["what"]: m["value"] for m in self.check.measures}
+        self.assertEqual(found["x: launches told / launched"], 1.025)
+        self.assertEqual(found["x: median error of an interval"], 7.5)
+        self.assertEqual(found["x: true rate inside the interval told"], 50.0)
+        self.assertEqual(found["x: dispatch_p50 told / recorded by trace"], 0.5)
+        self.assertNotIn("x: dispatch_p99 told / recorded by trace", found)
+
+
+class Lanes(unittest.TestCase):
+    def test_each_works_at_once_and_a_failure_is_told(self):
+        check = Check("lanes", Setting("gbpf", "/nowhere", "/nowhere"))
+        check.lanes = [1, 2, 3]
+        self.assertEqual(lanes.together(check, lambda lane, by: lane * by, 2), [2, 4, 6])
+        with self.assertRaises(ZeroDivisionError):
+            lanes.together(check, lambda lane: 1 / (lane - 2))
 
 
 class Compare(unittest.TestCase):

@@ -70,10 +70,7 @@ static bool contains(const struct dl_phdr_info *info, uintptr_t address)
 
 static int see_data(struct dl_phdr_info *info, size_t size, void *user)
 {
-	#define PAIR (2 * sizeof(void *))
-#define PAGE 4096u
-
-struct data_search *s = user;
+	struct data_search *s = user;
 
 	if (!contains(info, s->inside))
 		return 0;
@@ -102,10 +99,7 @@ struct data_search *s = user;
 
 bool neighbour_data(struct cupti_data *data, const void *inside)
 {
-	#define PAIR (2 * sizeof(void *))
-#define PAGE 4096u
-
-struct data_search s = { .data = data, .inside = (uintptr_t)inside };
+	struct data_search s = { .data = data, .inside = (uintptr_t)inside };
 
 	memset(data, 0, sizeof(*data));
 	return dl_iterate_phdr(see_data, &s) && data->count;
