@@ -44,15 +44,16 @@ def libcupti(check):
 
 def built(check, name, *flags):
     path = os.path.join(check.setting.scratch, name)
-    source = [os.path.join(JOBS, f) for f in ("cupti_alone.c",)]
+    user = os.path.join(JOBS, "..", "..", "..", "user")
+    source = [os.path.join(JOBS, "cupti_alone.c"), os.path.join(user, "sidecar/lib/layout.c")]
     if not os.path.exists(path):
         compiler = shutil.which("cc") or shutil.which("gcc")
         if not compiler:
             raise Skip("no C compiler")
         if name == "cupti_cost":
             source.append(os.path.join(JOBS, "cupti_cost.c"))
-        status, text = check.run(compiler, "-std=gnu11", "-O2", "-Wall", "-pthread", *flags, "-o",
-                                 path, *source, "-ldl")
+        status, text = check.run(compiler, "-std=gnu11", "-O2", "-Wall", "-pthread",
+                                 f"-I{user}", *flags, "-o", path, *source, "-ldl")
         check.expect(f"{name} builds", status == 0, text[-1500:] if status else "")
     return path
 

@@ -12,6 +12,7 @@ import lanes
 import monitor
 import plan
 import residue
+import residue_many
 import results
 import stats
 from check import JOBS, Check, Setting
@@ -128,6 +129,25 @@ class Monitored(unittest.TestCase):
         self.assertEqual(found["x: true rate inside the interval told"], 50.0)
         self.assertEqual(found["x: dispatch_p50 told / recorded by trace"], 0.5)
         self.assertNotIn("x: dispatch_p99 told / recorded by trace", found)
+
+
+class ResidueMany(unittest.TestCase):
+    def test_each_is_held_against_nothing(self):
+        check = Check("c", Setting("gbpf", "/nowhere", "/nowhere"))
+        told = [residue_many.Told(name, ratio, None)
+                for name, ratio in (("nothing", 1.1), ("a", 1.21), ("b", 1.1)) for _ in range(5)]
+        found = residue_many.report(check, told, ["nothing", "a", "b"])
+        self.assertEqual(sorted(found), ["a", "b"])
+        self.assertAlmostEqual(found["a"][0], 1.1)
+        self.assertAlmostEqual(found["b"][1], 1.0)
+
+    def test_ids_of_works_are_told_from_those_of_calls(self):
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write("call 1 7 100 5 307\nwork 1 7 2 6\nwork 1 7 2 7\nwork 1 9 2 8\n")
+            f.flush()
+            self.assertEqual(residue_many.ids(f.name), {
+                "calls": 1, "works": 3, "works with a call's id": 2, "most works of one id": 2,
+                "other ids": 1, "from, to": [9, 9]})
 
 
 class Lanes(unittest.TestCase):

@@ -5,7 +5,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+#include "sidecar/lib/layout.h"
 
 #define ALIGN 8
 #define BUFFER_BYTES (1u << 20)
@@ -14,6 +17,8 @@
 #define MOMENT_MS 15
 #define DRIVER 4
 #define RUNTIME 5
+#define DOMAINS 2     /* CUpti_CallbackDomain: 1 the driver's, 2 the runtime's */
+#define FUNCTIONS 1000 /* more than either has */
 
 /* Of the process, which has one client only. */
 static struct {
@@ -24,8 +29,15 @@ static struct {
 	int (*disable)(int kind);
 	int (*flush_all)(uint32_t flag);
 	int (*finalize)(void);
+	int (*version)(uint32_t *version);
+	int (*next)(uint8_t *buffer, size_t valid, uint8_t **record);
+	int (*domain)(uint32_t on, void *subscriber, int domain);
+	int (*function[DOMAINS])(uint32_t cbid, uint8_t on); /* from 12.5 on, else NULL */
+	const struct layout *layout;
 	uint64_t kinds;
-	bool moments, running;
+	enum cupti_alone_calls calls;
+	bool running;
+	FILE *log; /* NULL: records are thrown away */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t end;
@@ -38,9 +50,26 @@ static void request(uint8_t **buffer, size_t *size, size_t *most)
 	*most = 0;
 }
 
+static void write_down(const struct decoded *d)
+{
+	if (d->what == DECODED_WORK)
+		fprintf(client.log, "work %u %u %u %lld\n", d->work.kind, d->work.correlation,
+			d->work.stream, (long long)d->work.begin);
+	else if (d->what == DECODED_CALL)
+		fprintf(client.log, "call %u %u %u %lld %u\n", d->call.domain, d->call.correlation,
+			d->call.tid, (long long)d->call.begin, d->call.cbid);
+}
+
 static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
-	(void)context, (void)stream, (void)size, (void)valid;
+	uint8_t *record = NULL;
+	struct decoded d;
+
+	(void)context, (void)stream, (void)size;
+	while (client.log && client.layout && !client.next(buffer, valid, &record)) {
+		layout_decode(client.layout, record, (size_t)(buffer + valid - record), &d);
+		write_down(&d);
+	}
 	free(buffer);
 }
 
@@ -60,6 +89,7 @@ static bool find(void *handle, const char *name, void *at)
 int cupti_alone_open(const char *path)
 {
 	void *h = dlopen(path, RTLD_NOW);
+	uint32_t version = 0;
 
 	if (!h) {
 		fprintf(stderr, "%s\n", dlerror());
@@ -71,8 +101,15 @@ int cupti_alone_open(const char *path)
 	    !find(h, "cuptiActivityEnable", &client.enable) ||
 	    !find(h, "cuptiActivityDisable", &client.disable) ||
 	    !find(h, "cuptiActivityFlushAll", &client.flush_all) ||
-	    !find(h, "cuptiFinalize", &client.finalize))
+	    !find(h, "cuptiFinalize", &client.finalize) ||
+	    !find(h, "cuptiGetVersion", &client.version) ||
+	    !find(h, "cuptiActivityGetNextRecord", &client.next) ||
+	    !find(h, "cuptiEnableDomain", &client.domain))
 		return -1;
+	(void)find(h, "cuptiActivityEnableDriverApi", &client.function[0]);
+	(void)find(h, "cuptiActivityEnableRuntimeApi", &client.function[1]);
+	if (!client.version(&version))
+		client.layout = layout_of(version);
 	return client.register_callbacks((void *)request, (void *)complete);
 }
 
@@ -98,10 +135,59 @@ static bool pause_ms(long ms)
 	return client.running;
 }
 
-static void calls(bool on)
+static void kinds(bool on)
 {
 	(void)(on ? client.enable : client.disable)(DRIVER);
 	(void)(on ? client.enable : client.disable)(RUNTIME);
+}
+
+/* Those that launch, or all of them. */
+static int functions(bool on, bool all)
+{
+	int result = client.function[0] && client.function[1] ? 0 : -1;
+
+	for (uint32_t cbid = 1; !result && cbid < FUNCTIONS; cbid++) {
+		if (all || layout_launches(cbid))
+			(void)client.function[0](cbid, on);
+		if (all || layout_runtime_launches(cbid))
+			(void)client.function[1](cbid, on);
+	}
+	return result;
+}
+
+static void calls(bool on)
+{
+	if (client.calls == CUPTI_ALONE_KINDS)
+		kinds(on);
+	else
+		(void)functions(on, false);
+}
+
+/* A subscriber asks for callbacks of all functions, and does so no more. */
+static int domains(void)
+{
+	void *subscriber = NULL;
+	int result = client.subscribe(&subscriber, (void *)ignore, NULL);
+
+	for (int domain = 1; !result && domain <= DOMAINS; domain++)
+		result = client.domain(1, subscriber, domain) ?:
+			 client.domain(0, subscriber, domain);
+	return subscriber ? client.unsubscribe(subscriber) ?: result : result;
+}
+
+int cupti_alone_reset(const char *how)
+{
+	if (!strcmp(how, "domains"))
+		return domains();
+	if (!strcmp(how, "functions"))
+		return functions(false, true);
+	return -1;
+}
+
+int cupti_alone_log(const char *path)
+{
+	client.log = fopen(path, "w");
+	return client.log && client.layout ? 0 : -1;
 }
 
 static void *work(void *nothing)
@@ -110,7 +196,7 @@ static void *work(void *nothing)
 	pthread_mutex_lock(&client.lock);
 	for (long ms = 0; pause_ms(FLUSH_MS); ms += FLUSH_MS) {
 		(void)client.flush_all(0);
-		if (!client.moments || ms % PAUSE_MS)
+		if (!client.calls || ms % PAUSE_MS)
 			continue;
 		calls(true);
 		(void)pause_ms(MOMENT_MS);
@@ -120,7 +206,7 @@ static void *work(void *nothing)
 	return NULL;
 }
 
-int cupti_alone_on(uint64_t kinds, bool moments)
+int cupti_alone_on(uint64_t kinds, enum cupti_alone_calls calls)
 {
 	int result = 0;
 
@@ -128,7 +214,7 @@ int cupti_alone_on(uint64_t kinds, bool moments)
 		if (kinds & 1ull << kind)
 			result = client.enable(kind);
 	client.kinds = kinds;
-	client.moments = moments;
+	client.calls = calls;
 	client.running = true;
 	if (!result && pthread_create(&client.thread, NULL, work, NULL)) {
 		client.running = false;
@@ -150,7 +236,10 @@ int cupti_alone_off(void)
 		if (client.kinds & 1ull << kind)
 			result = client.disable(kind) ?: result;
 	client.kinds = 0;
-	return client.flush_all(0) ?: result;
+	result = client.flush_all(0) ?: result;
+	if (client.log)
+		(void)fflush(client.log);
+	return result;
 }
 
 int cupti_alone_finalize(void)

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A client of CUPTI that throws all records away: what recording costs without gbpf. */
+/* A client of CUPTI: what recording costs without gbpf, and what it leaves. */
 #ifndef GBPF_GPU_CUPTI_ALONE_H
 #define GBPF_GPU_CUPTI_ALONE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Opens libcupti at path and registers buffers, once in a process. 0, or a CUptiResult or -1. */
 int cupti_alone_open(const char *path);
 /* Holds the subscriber's slot for a moment. */
 int cupti_alone_subscribe(void);
-/* Kinds by their number's bit; calls in moments, too, where asked for, as the sidecar has them. */
-int cupti_alone_on(uint64_t kinds, bool moments);
+/* Records of calls, in moments as the sidecar has them: of all calls, or of those that launch. */
+enum cupti_alone_calls { CUPTI_ALONE_NONE, CUPTI_ALONE_KINDS, CUPTI_ALONE_FUNCTIONS };
+/* Kinds by their number's bit, without a pause. */
+int cupti_alone_on(uint64_t kinds, enum cupti_alone_calls calls);
 int cupti_alone_off(void);
+/* After off, tries to undo what that left: callbacks of "domains", records of "functions". */
+int cupti_alone_reset(const char *how);
+/* From now on records are written down: what, ids, times. 0 or -1. */
+int cupti_alone_log(const char *path);
 /* Only while no other thread calls CUDA and the GPU is idle. */
 int cupti_alone_finalize(void);
 

@@ -129,7 +129,8 @@ static int change(const char *phase, const char *libcupti)
 	if (!strcmp(phase, "subscribe"))
 		return cupti_alone_subscribe();
 	if (!strncmp(phase, "on=", 3))
-		return cupti_alone_on(kinds_of(phase + 3), strchr(phase, '+'));
+		return cupti_alone_on(kinds_of(phase + 3), strchr(phase, '+') ?
+						      CUPTI_ALONE_KINDS : CUPTI_ALONE_NONE);
 	if (!strcmp(phase, "off"))
 		return cupti_alone_off();
 	if (!strcmp(phase, "finalize"))

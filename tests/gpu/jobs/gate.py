@@ -2,8 +2,8 @@
 """What a job of these tests does when: orders come through a FIFO, answers go to a file.
 
 DIR/cmd    FIFO, one order a line: steps K, free, rest, checksum, profile K, profile_once K,
-           fork, cupti open LIB LIBCUPTI | on KINDS | off (cupti_alone.h), quit;
-           refault (launches.cu only)
+           fork, cupti open LIB LIBCUPTI | on KINDS | off | reset HOW | finalize | log FILE
+           (cupti_alone.h), quit; refault (launches.cu only)
 DIR/out    one JSON object a line, an answer to each order but rest and quit
 DIR/steps  while free: pairs of int64, CLOCK_MONOTONIC ns at the step's end and its length
 
@@ -128,8 +128,19 @@ class CuptiAlone:
             raise OSError(f"CUPTI says {result}")
 
     def on(self, kinds):
-        mask = sum(1 << int(k) for k in kinds.rstrip("+").split(","))
-        self.check(self.lib.cupti_alone_on(ctypes.c_uint64(mask), kinds.endswith("+")))
+        """kinds by number; "+" at the end: all calls in moments, "f": those that launch."""
+        mask = sum(1 << int(k) for k in kinds.rstrip("+f").split(","))
+        calls = {"+": 1, "f": 2}.get(kinds[-1], 0)
+        self.check(self.lib.cupti_alone_on(ctypes.c_uint64(mask), calls))
+
+    def reset(self, how):
+        self.check(self.lib.cupti_alone_reset(how.encode()))
+
+    def log(self, path):
+        self.check(self.lib.cupti_alone_log(path.encode()))
+
+    def finalize(self):
+        self.check(self.lib.cupti_alone_finalize())
 
     def off(self):
         self.check(self.lib.cupti_alone_off())
