@@ -35,7 +35,7 @@ def memory_dir():
 
 
 @contextlib.contextmanager
-def job(folder, *options, name="truth", line=120, **kwargs):
+def job(folder, *options, name="truth", line=120, nice=-19, **kwargs):
     """
     A simulated job whose calls are counted by time; see truth_of(). It comes before others
     that want a CPU, so that what it does next to other tests is what it does alone.
@@ -43,7 +43,7 @@ def job(folder, *options, name="truth", line=120, **kwargs):
     with gbpf.job(folder, "--truth-mib", 0, "--timeline", line, *options, name=name,
                   **kwargs) as process:
         for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
-            os.setpriority(os.PRIO_PROCESS, int(task.name), -19)
+            os.setpriority(os.PRIO_PROCESS, int(task.name), nice)
         process.truth_path = folder / name
         yield process
 

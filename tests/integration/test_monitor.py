@@ -66,12 +66,15 @@ def test_inside_a_budget_of_one_percent(memory):
     covered = [p.told["coverage"] for p in paired]
     # A monitor without a CPU has no window in an interval, and tells from those before.
     assert any(covered) and max(covered) < 0.2, ("it is not sampled", covered)
-    for p in paired:
+    # An interval in whose windows the job had no CPU tells nothing.
+    known = [p for p in paired if p.rate is not None and p.p50 is not None]
+    assert len(known) >= 2, paired
+    for p in known:
         assert p.low < p.rate < p.high, p
     # What windows saw alone is a hundred times off, probes' time taken for the job's twice.
     # Which of its launches windows meet depends on who else wants the CPUs.
-    assert 0.4 < statistics.median(p.rate / p.true_rate for p in paired) < 2.5, paired
-    assert statistics.median(p.p50 / p.true_p50 for p in paired) == pytest.approx(1, rel=0.3)
+    assert 0.4 < statistics.median(p.rate / p.true_rate for p in known) < 2.5, known
+    assert statistics.median(p.p50 / p.true_p50 for p in known) == pytest.approx(1, rel=0.3)
 
 
 def test_from_idle_to_full_speed(memory):

@@ -165,6 +165,43 @@ static void test_ratio_of_too_few(void **state)
 	assert_true(fabs(estimate_rate(&s, &f).value - 5000) < 1e-6);
 }
 
+/* Windows that met a job without a CPU say nothing of what it does when it has one. */
+static void test_not_represented(void **state)
+{
+	struct interval_facts f = {.length = (int64_t)SECOND, .covered = (int64_t)(100 * MS),
+				   .windows = 10, .anchor = 500 * MS, .seen = 0};
+	struct window_count busy = {.length = (int64_t)(10 * MS), .count = 1000, .anchor = 10 * MS};
+	struct window_count away = {.length = (int64_t)(10 * MS)}, some = away;
+	struct series s = {0};
+	struct estimate e;
+
+	for (int i = 0; i < 10; i++)
+		series_add(&s, &away);
+	assert_false(estimate_rate(&s, &f).known);
+	f.windows = 0; /* nor if these were in the interval before */
+	f.covered = 0;
+	assert_false(estimate_rate(&s, &f).known);
+	f.anchor = 2; /* so little may well be between two windows */
+	assert_true(estimate_rate(&s, &f).known);
+
+	memset(&s, 0, sizeof(s));
+	for (int i = 0; i < 20; i++)
+		series_add(&s, &busy);
+	for (int i = 0; i < 10; i++)
+		series_add(&s, &away);
+	f = (struct interval_facts){.length = (int64_t)SECOND, .covered = (int64_t)(100 * MS),
+				    .windows = 10, .anchor = 500 * MS};
+	e = estimate_rate(&s, &f); /* 100 launches a ms of work */
+	assert_true(e.known && fabs(e.value - 50000) < 1 && e.low < 50000 && e.high > 50000);
+
+	memset(&s, 0, sizeof(s));
+	some.anchor = 3 * MS; /* it had a CPU, and did not launch */
+	for (int i = 0; i < 10; i++)
+		series_add(&s, &some);
+	e = estimate_rate(&s, &f);
+	assert_true(e.known && e.value == 0 && e.low == 0);
+}
+
 /* What the thread lost to probes it would have launched in. */
 static void test_lost(void **state)
 {
@@ -271,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_width),
 		cmocka_unit_test(test_ratio_contradicted),
 		cmocka_unit_test(test_ratio_of_too_few),
+		cmocka_unit_test(test_not_represented),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_window_offset),

@@ -17,6 +17,8 @@
 #define SPREAD 8	/* windows in a row that are spread over their strata */
 #define MAX_STRATUM INT64_C(1000000000000000) /* ns: days */
 #define NEARLY_ALL 0.999 /* share of a window that may be all of it */
+#define REPRESENTED 0.25 /* of the rest's anchors per time, what windows hold at least */
+#define FEWEST_EXPECTED 3 /* anchors in windows, before that none came is no chance (5 %) */
 
 /* What is estimated: events, or ns of a state. */
 struct unit {
@@ -256,6 +258,23 @@ static bool guess_by_anchors(const struct rates *r, const struct rest *rest, str
 	return true;
 }
 
+/*
+ * Windows that begin when we get a CPU may well meet a job that has just lost one: then they
+ * hold far less of its work than the rest does, and their mean is none of the job's.
+ */
+static bool represented(const struct rates *r, const struct rest *rest)
+{
+	double held = 0, length = 0, expected;
+	size_t n = rest->unseen ? r->all : r->now;
+
+	for (size_t i = 0; i < n; i++) {
+		held += r->anchor[i] * r->span[i];
+		length += r->span[i];
+	}
+	expected = rest->anchors / rest->ns * length;
+	return expected < FEWEST_EXPECTED || held >= REPRESENTED * expected;
+}
+
 /* Student's t at 0.975 (Abramowitz and Stegun, 26.7.5; below 3 from its tables). */
 static double student(double df)
 {
@@ -344,6 +363,7 @@ static struct estimate estimate_at(const struct series *s, const struct interval
 	struct guess best, other;
 	struct rates r = {0};
 	struct rest rest;
+	bool mean, ratio;
 
 	rates_take(&r, s, f->windows, cost);
 	if (f->length <= 0 || !r.all)
@@ -355,7 +375,10 @@ static struct estimate estimate_at(const struct series *s, const struct interval
 		return e;
 	}
 	best = guess_mean(&r, &rest);
-	if (guess_by_anchors(&r, &rest, &other) && other.variance < MIN_GAIN * best.variance)
+	mean = represented(&r, &rest);
+	ratio = guess_by_anchors(&r, &rest, &other);
+	e.known = mean || ratio;
+	if (ratio && (!mean || other.variance < MIN_GAIN * best.variance))
 		best = other;
 	best.variance += ends(&r, &rest, u);
 	best.rate = fmin(u->most, best.rate);

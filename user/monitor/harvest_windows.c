@@ -39,9 +39,10 @@ struct anchor thread_anchor(const struct monitor *m, const struct thread_read *t
 	return (struct anchor){thread_worked(t), (double)(t->spent[0] + t->spent[1])};
 }
 
-static void anchor_add(struct anchor *sum, struct anchor now, struct anchor before)
+/* most: nobody works longer than that */
+static void anchor_add(struct anchor *sum, struct anchor now, struct anchor before, double most)
 {
-	sum->all += grown(now.all, before.all);
+	sum->all += fmin(grown(now.all, before.all), most);
 	sum->spent += grown(now.spent, before.spent);
 }
 
@@ -55,7 +56,7 @@ static struct anchor window_anchor(const struct monitor *m, const struct mon_pro
 
 		if (t->closed.launches)
 			anchor_add(&sum, thread_anchor(m, &t->closed),
-				   thread_anchor(m, &t->opened));
+				   thread_anchor(m, &t->opened), INFINITY);
 	}
 	return sum;
 }
@@ -119,6 +120,7 @@ void harvest_debt(struct monitor *m, struct mon_image *item)
 
 void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t now)
 {
+	double most = m->counts.switch_link < 0 ? INFINITY : (double)(now - item->hot_since);
 	size_t i, k;
 
 	for (i = 0; i < m->processes_count; i++) {
@@ -131,9 +133,9 @@ void harvest_turn(struct monitor *m, struct mon_image *item, bool hot, int64_t n
 			thread_read(m, t->slot, now, &t->now);
 			anchor = thread_anchor(m, &t->now);
 			if (item->hot_since)
-				anchor_add(&t->anchors, anchor, t->anchor_at);
+				anchor_add(&t->anchors, anchor, t->anchor_at, most);
 			if (item->hot_since && t->now.launches)
-				anchor_add(&p->anchors, anchor, t->anchor_at);
+				anchor_add(&p->anchors, anchor, t->anchor_at, most);
 			t->anchor_at = anchor;
 		}
 	}
@@ -167,6 +169,22 @@ void harvest_window_read(struct monitor *m, const struct mon_image *item)
 		for (k = 0; process_of(p, item) && k < p->threads_count; k++)
 			thread_read(m, p->threads[k]->slot, now, &p->threads[k]->closed);
 	}
+}
+
+/*
+ * A wait was open as the window began, and its return will never be seen: that went with the
+ * link it was probed by, when its function came to be probed in windows. So the thread now
+ * seems to have worked for all of it.
+ */
+static bool torn(const struct mon_process *p)
+{
+	for (size_t k = 0; k < p->threads_count; k++) {
+		const struct thread_read *a = &p->threads[k]->opened, *b = &p->threads[k]->closed;
+
+		if (b->time[0][1] < a->time[0][1] || b->time[1][1] < a->time[1][1])
+			return true;
+	}
+	return false;
 }
 
 /* A quantity of a window into its series, which is made when it is first needed. */
@@ -262,6 +280,7 @@ static void process_window(struct monitor *m, struct mon_process *p, struct wind
 			   bool closed)
 {
 	struct anchor anchor = window_anchor(m, p);
+	bool whole = !p->fresh && !torn(p);
 	uint64_t q[Q_COUNT] = {0};
 	size_t i;
 
@@ -277,7 +296,7 @@ static void process_window(struct monitor *m, struct mon_process *p, struct wind
 			continue;
 		cell_read(&m->counts.cells[a->slot], &now);
 		quantities_add(a, &a->last, &now, q);
-		if (!p->fresh)
+		if (whole)
 			series_put(&a->calls, w, (double)(now.calls - a->last.calls));
 		peak_add(a, now.calls - a->last.calls, w.length);
 		a->seen += now.calls - a->last.calls;
@@ -291,7 +310,7 @@ static void process_window(struct monitor *m, struct mon_process *p, struct wind
 		 * What the first window of something saw, it saw for an unknown part of it. Of
 		 * what none saw anything, that is known: no error is an answer.
 		 */
-		if (!p->fresh)
+		if (whole)
 			series_put(&p->series[i], w, (double)q[i]);
 	}
 }
