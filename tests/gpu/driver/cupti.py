@@ -52,8 +52,9 @@ def built(check, name, *flags):
             raise Skip("no C compiler")
         if name == "cupti_cost":
             source.append(os.path.join(JOBS, "cupti_cost.c"))
-        status, text = check.run(compiler, "-std=gnu11", "-O2", "-Wall", "-pthread",
-                                 f"-I{user}", *flags, "-o", path, *source, "-ldl")
+        status, text = check.run(
+            compiler, "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-pthread", f"-I{user}",
+            *flags, "-o", path, *source, "-ldl")
         check.expect(f"{name} builds", status == 0, text[-1500:] if status else "")
     return path
 

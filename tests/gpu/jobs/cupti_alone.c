@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sidecar/lib/layout.h"
 
@@ -32,11 +33,13 @@ static struct {
 	int (*version)(uint32_t *version);
 	int (*next)(uint8_t *buffer, size_t valid, uint8_t **record);
 	int (*domain)(uint32_t on, void *subscriber, int domain);
+	int (*callback)(uint32_t on, void *subscriber, int domain, uint32_t cbid);
 	int (*function[DOMAINS])(uint32_t cbid, uint8_t on); /* from 12.5 on, else NULL */
 	const struct layout *layout;
 	uint64_t kinds;
 	enum cupti_alone_calls calls;
 	bool running;
+	void *subscriber; /* while calls are told by callbacks */
 	FILE *log; /* NULL: records are thrown away */
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -104,7 +107,8 @@ int cupti_alone_open(const char *path)
 	    !find(h, "cuptiFinalize", &client.finalize) ||
 	    !find(h, "cuptiGetVersion", &client.version) ||
 	    !find(h, "cuptiActivityGetNextRecord", &client.next) ||
-	    !find(h, "cuptiEnableDomain", &client.domain))
+	    !find(h, "cuptiEnableDomain", &client.domain) ||
+	    !find(h, "cuptiEnableCallback", &client.callback))
 		return -1;
 	(void)find(h, "cuptiActivityEnableDriverApi", &client.function[0]);
 	(void)find(h, "cuptiActivityEnableRuntimeApi", &client.function[1]);
@@ -141,26 +145,65 @@ static void kinds(bool on)
 	(void)(on ? client.enable : client.disable)(RUNTIME);
 }
 
-/* Those that launch, or all of them. */
+static bool launches(int domain, uint32_t cbid)
+{
+	return domain ? layout_runtime_launches(cbid) : layout_launches(cbid);
+}
+
+/*
+ * Which functions the kinds record: a setting beside them, which records nothing by itself and
+ * outlasts their being off (13.0). Here it is changed for all but those that launch, or for all.
+ */
 static int functions(bool on, bool all)
 {
-	int result = client.function[0] && client.function[1] ? 0 : -1;
+	for (int domain = 0; domain < DOMAINS; domain++)
+		for (uint32_t cbid = 1; cbid < FUNCTIONS; cbid++)
+			if (client.function[domain] && (all || !launches(domain, cbid)))
+				(void)client.function[domain](cbid, on);
+	return client.function[0] && client.function[1] ? 0 : -1;
+}
 
-	for (uint32_t cbid = 1; !result && cbid < FUNCTIONS; cbid++) {
-		if (all || layout_launches(cbid))
-			(void)client.function[0](cbid, on);
-		if (all || layout_runtime_launches(cbid))
-			(void)client.function[1](cbid, on);
-	}
-	return result;
+/* CUpti_CallbackData: callbackSite at 0 (0: the call begins), correlationId at 64. */
+static void on_call(void *user, int domain, uint32_t cbid, const void *data)
+{
+	uint32_t site, correlation;
+	struct timespec t;
+
+	(void)user;
+	memcpy(&site, data, sizeof(site));
+	memcpy(&correlation, (const char *)data + 64, sizeof(correlation));
+	if (site || !client.log)
+		return;
+	clock_gettime(CLOCK_REALTIME, &t);
+	fprintf(client.log, "call %d %u %d %lld %u\n", domain, correlation, gettid(),
+		(long long)t.tv_sec * 1000000000 + t.tv_nsec, cbid);
+}
+
+static void callbacks(bool on)
+{
+	if (on && client.subscribe(&client.subscriber, (void *)on_call, NULL))
+		return;
+	for (int domain = 0; domain < DOMAINS; domain++)
+		for (uint32_t cbid = 1; cbid < FUNCTIONS && client.subscriber; cbid++)
+			if (launches(domain, cbid))
+				(void)client.callback(on, client.subscriber, domain + 1, cbid);
+	if (on || !client.subscriber)
+		return;
+	(void)client.unsubscribe(client.subscriber);
+	client.subscriber = NULL;
 }
 
 static void calls(bool on)
 {
-	if (client.calls == CUPTI_ALONE_KINDS)
-		kinds(on);
-	else
-		(void)functions(on, false);
+	if (client.calls == CUPTI_ALONE_CALLBACKS) {
+		callbacks(on);
+		return;
+	}
+	if (client.calls == CUPTI_ALONE_LAUNCHES && on)
+		(void)functions(false, false);
+	kinds(on);
+	if (client.calls == CUPTI_ALONE_LAUNCHES && !on)
+		(void)functions(true, false);
 }
 
 /* A subscriber asks for callbacks of all functions, and does so no more. */

@@ -9,8 +9,13 @@
 int cupti_alone_open(const char *path);
 /* Holds the subscriber's slot for a moment. */
 int cupti_alone_subscribe(void);
-/* Records of calls, in moments as the sidecar has them: of all calls, or of those that launch. */
-enum cupti_alone_calls { CUPTI_ALONE_NONE, CUPTI_ALONE_KINDS, CUPTI_ALONE_FUNCTIONS };
+/*
+ * Calls, in moments as the sidecar has them: records of all, of those that launch, or callbacks
+ * of those.
+ */
+enum cupti_alone_calls {
+	CUPTI_ALONE_NONE, CUPTI_ALONE_KINDS, CUPTI_ALONE_LAUNCHES, CUPTI_ALONE_CALLBACKS,
+};
 /* Kinds by their number's bit, without a pause. */
 int cupti_alone_on(uint64_t kinds, enum cupti_alone_calls calls);
 int cupti_alone_off(void);
