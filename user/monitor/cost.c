@@ -24,6 +24,15 @@
 #define FEWEST_GAPS 64	/* of each kind */
 #define SHORT_SHARE 0.1 /* of gaps at least that are short enough to show a difference */
 #define GAPS_DECAY 0.98 /* a window */
+/*
+ * A program that does much between two calls has by the next one thrown what a hit needs out of
+ * its caches: a training step lost 1.57 times what calibration says while all of it was traced,
+ * and 1.74 times in windows (docs/measurements.md, "The monitor on a real GPU"). Calls that
+ * come this closely find it still there.
+ */
+#define COLD 1.6
+#define COLD_SD 0.2 /* by how much programs differ in that, returns and entries alike or not */
+#define WARM_GAP_NS 5000.0
 
 /* Two of three shapes measured: the next is a launch. */
 struct calibration_turn {
@@ -184,6 +193,16 @@ void cost_window(struct mon_process *p)
 		gaps_take(g, p->threads[k]->opened.gap, p->threads[k]->closed.gap);
 }
 
+static double coldness(const struct gaps *g, double hit)
+{
+	double count = g->count[0] + g->count[1], warm = hit + WARM_GAP_NS, beyond;
+
+	if (count < FEWEST_GAPS || warm >= GBPF_GAP_MOST_NS)
+		return 1;
+	beyond = ((g->sum[0] + g->sum[1]) / count - warm) / (GBPF_GAP_MOST_NS - warm);
+	return 1 + (COLD - 1) * fmin(fmax(beyond, 0), 1);
+}
+
 /*
  * Two readings of the machine's part, the calibration's own (1) and what returns say, each
  * weighed by how sure it is; returns themselves cost what they are seen to cost.
@@ -191,20 +210,22 @@ void cost_window(struct mon_process *p)
 struct cost cost_of(const struct monitor *m, const struct mon_process *p)
 {
 	double entry = m->counts.mon->cost_untimed, back = m->return_ns, all;
+	double cold = coldness(&p->gaps, entry), program = PROGRAM_MEAN * cold;
 	double ns, variance, own = MACHINE_SD * MACHINE_SD, seen, machine;
-	struct cost c = {.factor = 1, .sd = MACHINE_SD};
+	struct cost c = {.factor = cold, .sd = MACHINE_SD * cold};
 
 	if (back <= 0 || !difference(&p->gaps, &ns, &variance))
 		return c;
 	variance /= back * back;
-	seen = PROGRAM_SD * PROGRAM_SD + variance;
-	machine = 1 + own / (own + seen) * (ns / back / PROGRAM_MEAN - 1);
+	seen = PROGRAM_SD + COLD_SD * (cold - 1) / (COLD - 1);
+	seen = seen * seen + variance;
+	machine = 1 + own / (own + seen) * (ns / back / program - 1);
 	machine = fmin(fmax(machine, 0.4), 2.5);
 	/* the less is seen of returns, the more they are taken to follow the machine */
-	ns += variance / (own + variance) * (machine * PROGRAM_MEAN * back - ns);
+	ns += variance / (own + variance) * (machine * program * back - ns);
 	all = entry + back / GBPF_SPARSE;
-	c.factor = (machine * entry + fmax(ns, 0) / GBPF_SPARSE) / all;
-	c.sd = sqrt(own * seen / (own + seen)) * entry / all +
+	c.factor = (machine * cold * entry + fmax(ns, 0) / GBPF_SPARSE) / all;
+	c.sd = sqrt(own * seen / (own + seen)) * cold * entry / all +
 	       sqrt(own * variance / (own + variance)) * back / GBPF_SPARSE / all;
 	return c;
 }
