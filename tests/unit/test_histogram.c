@@ -299,6 +299,20 @@ static void test_find(void **state)
 	}
 }
 
+/* A call cannot take no time: then our own readings took as much as all of it. */
+static void test_a_duration_of_nothing_is_not_known(void **state)
+{
+	struct histogram h = {0};
+
+	assert_int_equal(snapshot_quantile(&h, 0.5), -1);
+	for (int i = 0; i < 3; i++)
+		histogram_count(&h, 0);
+	histogram_count(&h, 4000);
+	assert_in_range(histogram_quantile(&h, 0.5), 0, 63);
+	assert_int_equal(snapshot_quantile(&h, 0.5), -1);
+	assert_true(snapshot_quantile(&h, 1) >= 3900);
+}
+
 static void test_wait_names(void **state)
 {
 	assert_string_equal(wait_kind_name(WAIT_RUNNING), "running");
@@ -318,6 +332,7 @@ int main(void)
 		cmocka_unit_test(test_value),
 		cmocka_unit_test(test_quantiles),
 		cmocka_unit_test(test_quantile_one_value),
+		cmocka_unit_test(test_a_duration_of_nothing_is_not_known),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_odd_quantiles),
 		cmocka_unit_test(test_overflow_bucket),

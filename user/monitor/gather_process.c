@@ -144,17 +144,6 @@ bool recent_wanted(const struct monitor *m, const struct mon_api *a)
 	return apis_wanted(m) || a->class == GBPF_CLASS_LAUNCH;
 }
 
-/*
- * How long our own clock readings take is subtracted, and known to some tens of ns only: what
- * nothing is left of lasts less than can be told. -1: not known.
- */
-static int64_t quantile_of(const struct histogram *h, double q)
-{
-	int64_t ns = histogram_quantile(h, q);
-
-	return ns > 0 ? ns : -1;
-}
-
 static void api_gather(const struct gathering *g, const struct mon_process *p, struct mon_api *a,
 		       struct histogram *recent, struct snapshot_api *out)
 {
@@ -176,8 +165,8 @@ static void api_gather(const struct gathering *g, const struct mon_process *p, s
 	if (recent)
 		buckets_since(c, a->mark[1], recent);
 	if (recent && apis_wanted(g->m)) {
-		out->p50_ns = quantile_of(recent, 0.5);
-		out->p99_ns = quantile_of(recent, 0.99);
+		out->p50_ns = snapshot_quantile(recent, 0.5);
+		out->p99_ns = snapshot_quantile(recent, 0.99);
 		out->max_ns = recent->count ? (int64_t)c->max_ns : -1;
 	}
 	out->calls_per_s = exactly((double)(out->seen - a->seen) * 1e9 / (double)g->length);
@@ -218,8 +207,8 @@ static int apis_gather(const struct gathering *g, struct mon_process *p,
 			o->recent = copy;
 		}
 	}
-	out->dispatch_p50_ns = quantile_of(launch, 0.5);
-	out->dispatch_p99_ns = quantile_of(launch, 0.99);
+	out->dispatch_p50_ns = snapshot_quantile(launch, 0.5);
+	out->dispatch_p99_ns = snapshot_quantile(launch, 0.99);
 	return 0;
 }
 

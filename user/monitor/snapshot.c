@@ -14,6 +14,13 @@ const char *wait_kind_name(enum wait_kind kind)
 	return names[kind];
 }
 
+int64_t snapshot_quantile(const struct histogram *h, double q)
+{
+	int64_t ns = histogram_quantile(h, q);
+
+	return ns >= 1 << GBPF_BUCKET_MIN_SHIFT ? ns : -1;
+}
+
 const struct snapshot_process *snapshot_find(const struct snapshot *s, uint32_t pid)
 {
 	size_t low = 0, high = s->processes_count;

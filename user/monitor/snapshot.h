@@ -149,7 +149,13 @@ struct snapshot {
 	struct snapshot_self self;
 };
 
-/* Those of a process by library and kind; NULL if there is none. */
+/*
+ * Of durations, ns. -1: not known. How long our own clock readings take has been subtracted, and
+ * is known to some tens of ns only: what is in the first bucket lasts less than can be told.
+ */
+int64_t snapshot_quantile(const struct histogram *h, double q);
+
+/* NULL if there is none. */
 const struct snapshot_process *snapshot_find(const struct snapshot *s, uint32_t pid);
 
 #endif

@@ -81,7 +81,7 @@ static struct cell ever_quantile(const struct top *t, const struct snapshot_api 
 	struct histogram h;
 	bool known = copy_histogram(t->copy, t->process, a, true, &h);
 
-	return cell_if_known(CELL_DURATION, known ? (double)histogram_quantile(&h, q) : -1);
+	return cell_if_known(CELL_DURATION, known ? (double)snapshot_quantile(&h, q) : -1);
 }
 
 static void api_cell(const void *rows, size_t row, unsigned column, struct cell *c)

@@ -27,8 +27,8 @@ static void make_chart(struct chart *c, const struct histogram *h, size_t rows)
 		if (c->bars[i].count > c->largest)
 			c->largest = c->bars[i].count;
 	}
-	c->p50 = bars_find(c->bars, c->count, histogram_quantile(h, 0.5));
-	c->p99 = bars_find(c->bars, c->count, histogram_quantile(h, 0.99));
+	c->p50 = bars_find(c->bars, c->count, snapshot_quantile(h, 0.5));
+	c->p99 = bars_find(c->bars, c->count, snapshot_quantile(h, 0.99));
 }
 
 static const char *duration(const struct top *t, int64_t ns, char *buf, size_t size)
@@ -74,7 +74,7 @@ static void add_duration(struct top *t, struct line *l, const char *label, int64
 {
 	char text[24];
 
-	line_add(l, label, STYLE_PLAIN, duration(t, ns, text, sizeof(text)));
+	line_add(l, label, STYLE_PLAIN, ns < 0 ? "n/a" : duration(t, ns, text, sizeof(text)));
 }
 
 static void draw_summary(struct top *t, const struct snapshot_api *a, const struct histogram *h,
@@ -93,8 +93,8 @@ static void draw_summary(struct top *t, const struct snapshot_api *a, const stru
 		snprintf(text, sizeof(text), "%s calls in %s", number,
 			 duration(t, t->process->recent_ns, span, sizeof(span)));
 	line_add(&l, "", STYLE_PLAIN, text);
-	add_duration(t, &l, "p50", histogram_quantile(h, 0.5));
-	add_duration(t, &l, "p99", histogram_quantile(h, 0.99));
+	add_duration(t, &l, "p50", snapshot_quantile(h, 0.5));
+	add_duration(t, &l, "p99", snapshot_quantile(h, 0.99));
 	max = t->ever ? (int64_t)h->max_ns : a->max_ns;
 	if (max > 0)
 		add_duration(t, &l, "max", max);
