@@ -13,7 +13,7 @@
 
 enum mark {
 	MARK_PER_THREAD = 1, MARK_WAIT_ALL = 2, MARK_WAIT_STREAM = 4, MARK_CAPTURE = 8,
-	MARK_CAPTURED = 16,
+	MARK_CAPTURED = 16, MARK_READ_BACK = 32,
 };
 
 static uint8_t mark_of(const char *name)
@@ -30,6 +30,8 @@ static uint8_t mark_of(const char *name)
 		mark |= MARK_CAPTURE;
 	if (strstr(name, "StreamEndCapture"))
 		mark |= MARK_CAPTURED;
+	if (strstr(name, "MemcpyDtoH") && !strstr(name, "Async"))
+		mark |= MARK_READ_BACK;
 	return mark;
 }
 
@@ -81,6 +83,16 @@ static int64_t wait_after(const struct waits *w, uint64_t handle)
 	return end;
 }
 
+/* Until when a call's work has begun: reading back returns when it is there. */
+static int64_t begun_until(const struct chain *c, const struct call *call, const struct waits *w)
+{
+	int64_t until = wait_after(w, join_stream(c->j->s, call));
+
+	if (c->marks[call->api] & MARK_READ_BACK && call_duration(call) >= 0 && call->end < until)
+		until = call->end;
+	return until;
+}
+
 static int add_link(struct chain *c, uint32_t i, int64_t until)
 {
 	const struct call *call = &c->j->s->calls[i];
@@ -119,7 +131,7 @@ static int thread_links(struct chain *c, const struct session_thread *t)
 			continue;
 		note_wait(c, &waits, call);
 		if (!captured && !c->outer[i] && join_sort(s, call) != SORT_NONE)
-			err = add_link(c, i, wait_after(&waits, join_stream(s, call)));
+			err = add_link(c, i, begun_until(c, call, &waits));
 	}
 	return err;
 }
