@@ -55,7 +55,7 @@ const struct opt trace_opts[] = {
 		 "running processes it is injected. Where another profiler is or may be in the "
 		 "process, it stays away. The library and CUPTI stay in the process, whose calls "
 		 "are 0.1 to 0.2 us dearer from then on: a small training step that the CPU limits "
-		 "was 18 % slower until the process ended. See docs/gpu-time.md."},
+		 "was 18 % slower afterwards. See docs/gpu-time.md."},
 	{.name = "gpu-window", .type = OPT_DURATION, .arg = "SECONDS", FIELD(gpu.window),
 	 .help = "With --gpu-time: record the GPU for so long in each process, at the most "
 		 "(default 60 seconds); in a schedule, once for each warm-up and window."},
