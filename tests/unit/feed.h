@@ -36,6 +36,7 @@ enum {
 	F_GRAPH,
 	F_SET,
 	F_CTX_SYNC,
+	F_READ, /* cuMemcpyDtoH_v2: blocking */
 	F_END,
 };
 
@@ -194,6 +195,7 @@ static inline void feed_loss(struct feed *f, uint32_t cause, uint64_t count)
 static inline void feed_apis(struct feed *f)
 {
 	static const char *const names[F_END] = {
+		[F_READ] = "cuMemcpyDtoH_v2",
 		[F_LAUNCH] = "cuLaunchKernel",	   [F_RT_LAUNCH] = "cudaLaunchKernel",
 		[F_SYNC] = "cuStreamSynchronize",  [F_RT_SYNC] = "cudaStreamSynchronize",
 		[F_COPY] = "cuMemcpyHtoD_v2",	   [F_RT_COPY] = "cudaMemcpy",

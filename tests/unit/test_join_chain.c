@@ -185,6 +185,30 @@ static void test_a_sync_in_between(void **state)
 	feed_stop(&f);
 }
 
+/* What reads back returns with the data: no copy of its begins later. */
+static void test_reading_back(void **state)
+{
+	struct feed f;
+	struct session *s;
+
+	feed_start(&f);
+	feed_shape(&f, 1, "_Z1fv", 8, 32);
+	feed_cover(&f, 500, 190000);
+	feed_launched(&f, 1000, 1900, 0xabc, 0, 8, 32, 40);
+	feed_kernel(&f, 2000, 2500, 7, 40, 1);
+	/* of this one nothing was recorded, and nobody said so */
+	feed_called(&f, 3000, 3900, F_READ, 0xd000, 0, 512, 0);
+	feed_called(&f, 10000, 10900, F_READ, 0xd000, 0, 512, 0);
+	feed_work(&f, &(struct record_work){ .begin = 10200, .duration = 100,
+					     .kind = RECORD_WORK_COPY, .stream = 7, .bytes = 512,
+					     .correlation = 43, .direction = RECORD_COPY_DTOH,
+					     .peer = UINT32_MAX });
+	s = feed_finish(&f);
+	assert_int_equal(entry_of(s, 2000), 1000);
+	assert_int_not_equal(entry_of(s, 10200), 3000);
+	feed_stop(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -197,6 +221,7 @@ int main(void)
 		cmocka_unit_test(test_ids_that_stand_still),
 		cmocka_unit_test(test_a_call_without_work),
 		cmocka_unit_test(test_a_sync_in_between),
+		cmocka_unit_test(test_reading_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
