@@ -211,14 +211,14 @@ struct cost cost_of(const struct monitor *m, const struct mon_process *p)
 {
 	double entry = m->counts.mon->cost_untimed, back = m->return_ns, all;
 	double cold = coldness(&p->gaps, entry), program = PROGRAM_MEAN * cold;
+	double doubt = COLD_SD * (cold - 1) / (COLD - 1);
 	double ns, variance, own = MACHINE_SD * MACHINE_SD, seen, machine;
-	struct cost c = {.factor = cold, .sd = MACHINE_SD * cold};
+	struct cost c = {.factor = cold, .sd = hypot(MACHINE_SD * cold, doubt)};
 
 	if (back <= 0 || !difference(&p->gaps, &ns, &variance))
 		return c;
 	variance /= back * back;
-	seen = PROGRAM_SD + COLD_SD * (cold - 1) / (COLD - 1);
-	seen = seen * seen + variance;
+	seen = (PROGRAM_SD + doubt) * (PROGRAM_SD + doubt) + variance;
 	machine = 1 + own / (own + seen) * (ns / back / program - 1);
 	machine = fmin(fmax(machine, 0.4), 2.5);
 	/* the less is seen of returns, the more they are taken to follow the machine */
