@@ -77,6 +77,11 @@ def test_inside_a_budget_of_one_percent(memory):
     assert statistics.median(p.p50 / p.true_p50 for p in known) == pytest.approx(1, rel=0.3)
 
 
+def rates(intervals):
+    return [p["launches_per_s"] for i in intervals for p in i["processes"]
+            if p["launches_per_s"] is not None]
+
+
 def test_from_idle_to_full_speed(memory):
     with job(memory, "--pattern", "idle-jump", "--duration", 0, "--dispatch-ns", 4500,
              "--kernel-ns", 0) as process:
@@ -84,6 +89,11 @@ def test_from_idle_to_full_speed(memory):
             monitor.wait(2)
             process.send_signal(signal.SIGUSR1)
             monitor.wait(4)
+            # One that got no CPU in time pays back first what the open window cost.
+            for _ in range(8):
+                if rates(monitor.intervals[-2:]):
+                    break
+                monitor.wait(1)
     truth = truth_of(process)
     (mark,) = [n for n in truth.notes if n.what == "mark"]
     near = []
@@ -94,10 +104,10 @@ def test_from_idle_to_full_speed(memory):
         p = monitored.pair(interval, truth) if begin >= truth.opened else None
         if p and end <= mark.begin:
             assert p.rate == 0, p
-        if p and begin >= mark.begin + SECOND:
-            near.append(p.rate is not None and p.true_rate / 2 < p.rate < p.true_rate * 2)
-    # One interval may lie where the job itself got no CPU; both do not tell a jump as none.
-    assert len(near) >= 2 and any(near), monitor.intervals
+        if p and begin >= mark.begin + SECOND and p.rate is not None:
+            near.append(p.true_rate / 2 < p.rate < p.true_rate * 2)
+    # One interval may lie where the job itself got no CPU.
+    assert near and sum(near) >= len(near) - 1 and any(near), monitor.intervals
 
 
 def test_a_sync_that_outlasts_intervals(memory):
