@@ -7,6 +7,7 @@
 #include "diagnose/facts.h"
 #include "gpu/gpu.h"
 #include "model/grow.h"
+#include "util/select.h"
 
 #define UNSTEADY_LEAST 20 /* launches of a kernel and shape whose spread says something */
 #define LATE_NS 100000 /* HTA's threshold of a launch delay */
@@ -28,16 +29,11 @@ struct kind {
 	int64_t ns;
 };
 
-static int kind_order(const void *pa, const void *pb)
-{
-	const struct kind *a = pa, *b = pb;
-
-	if (a->kernel != b->kernel)
-		return a->kernel < b->kernel ? -1 : 1;
-	if (a->shape != b->shape)
-		return a->shape < b->shape ? -1 : 1;
-	return a->ns < b->ns ? -1 : a->ns > b->ns;
-}
+#define RUNS_SORT sort_kinds
+#define RUNS_TYPE struct kind
+#define RUNS_AFTER(a, b, ctx) \
+	((a)->kernel != (b)->kernel ? (a)->kernel > (b)->kernel : (a)->shape > (b)->shape)
+#include "util/runs.h"
 
 static bool is_ours(const struct facts *f, const struct work *w)
 {
@@ -125,11 +121,11 @@ static void take_work(struct scan *v, size_t i)
 	}
 }
 
-/* One group of equal kernel and shape, sorted by time. */
-static void take_kind(struct facts *f, const struct kind *k, size_t n)
+/* One group of equal kernel and shape; ns has room for all of them. */
+static void take_kind(struct facts *f, const struct kind *k, size_t n, int64_t *ns)
 {
 	double mean = 0, square = 0, cv;
-	size_t middle = (n - 1) / 2, high = (n - 1) * 99 / 100;
+	int64_t usual;
 
 	for (size_t i = 0; i < n; i++)
 		mean += (double)k[i].ns / (double)n;
@@ -143,33 +139,37 @@ static void take_kind(struct facts *f, const struct kind *k, size_t n)
 	f->unsteady = k->kernel;
 	f->unsteady_cv = cv;
 	f->unsteady_count = n;
-	if (k[middle].ns > 0)
-		f->unsteady_ratio = (double)k[high].ns / (double)k[middle].ns;
+	for (size_t i = 0; i < n; i++)
+		ns[i] = k[i].ns;
+	usual = select_rank(ns, n, (n - 1) / 2);
+	if (usual > 0)
+		f->unsteady_ratio = (double)select_rank(ns, n, (n - 1) * 99 / 100) / (double)usual;
 }
 
 static int kinds(struct facts *f)
 {
 	const struct session *s = f->s;
 	struct kind *all = malloc((f->kernels + 1) * sizeof(*all));
+	int64_t *spare = malloc((f->kernels + 1) * sizeof(*spare));
 	size_t n = 0;
+	int err = all && spare ? 0 : -ENOMEM;
 
-	if (!all)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->works_count; i++) {
+	for (size_t i = 0; i < s->works_count && !err; i++) {
 		const struct work *w = &s->works[i];
 
 		if (is_ours(f, w) && !w->earlier && w->kind == RECORD_WORK_KERNEL &&
 		    n < f->kernels)
 			all[n++] = (struct kind){ w->kernel, w->shape, w->end - w->begin };
 	}
-	qsort(all, n, sizeof(*all), kind_order);
-	for (size_t from = 0, to; from < n; from = to) {
+	if (!err)
+		err = sort_kinds(all, n, NULL);
+	for (size_t from = 0, to; from < n && !err; from = to) {
 		for (to = from; to < n && all[to].kernel == all[from].kernel &&
 				all[to].shape == all[from].shape; to++)
 			;
-		take_kind(f, all + from, to - from);
+		take_kind(f, all + from, to - from, spare);
 	}
-	for (size_t from = 0, to; from < n; from = to) {
+	for (size_t from = 0, to; from < n && !err; from = to) {
 		int64_t ns = 0;
 
 		for (to = from; to < n && all[to].kernel == all[from].kernel; to++)
@@ -181,7 +181,8 @@ static int kinds(struct facts *f)
 		}
 	}
 	free(all);
-	return 0;
+	free(spare);
+	return err;
 }
 
 /* Of the gap before it, how long was the work on its way to the GPU? */

@@ -36,13 +36,10 @@ static void device_free(struct device *d)
 	free(d->next);
 }
 
-static int work_order(const void *pa, const void *pb)
-{
-	const struct work *a = *(const struct work *const *)pa,
-			  *b = *(const struct work *const *)pb;
-
-	return a->begin < b->begin ? -1 : a->begin > b->begin;
-}
+#define RUNS_SORT sort_works
+#define RUNS_TYPE const struct work *
+#define RUNS_AFTER(a, b, ctx) ((*(a))->begin > (*(b))->begin)
+#include "util/runs.h"
 
 /* The first work of each span of any: it ended the gap before. */
 static int find_next(struct device *d)
@@ -50,6 +47,7 @@ static int find_next(struct device *d)
 	const struct session *s = d->s;
 	const struct work **all;
 	size_t n = 0, count = 0, at = 0;
+	int err;
 
 	for (size_t i = 0; i < s->streams_count; i++)
 		count += s->streams[i].process == d->process ? s->streams[i].works : 0;
@@ -67,15 +65,15 @@ static int find_next(struct device *d)
 		for (uint32_t k = t->first_work; k < t->first_work + t->works; k++)
 			all[n++] = &s->works[k];
 	}
-	qsort(all, n, sizeof(const struct work *), work_order);
-	for (size_t i = 0; i < d->any.count; i++) {
+	err = sort_works(all, n, NULL);
+	for (size_t i = 0; i < d->any.count && !err; i++) {
 		while (at < n && all[at]->begin < d->any.items[i].begin)
 			at++;
 		if (at < n && all[at]->begin == d->any.items[i].begin)
 			d->next[i] = all[at];
 	}
 	free(all);
-	return 0;
+	return err;
 }
 
 static int device_new(struct device *d)

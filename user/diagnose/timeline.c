@@ -124,12 +124,10 @@ struct edge {
 	uint8_t state;
 };
 
-static int edge_order(const void *pa, const void *pb)
-{
-	const struct edge *a = pa, *b = pb;
-
-	return a->at < b->at ? -1 : a->at > b->at;
-}
+#define RUNS_SORT sort_edges
+#define RUNS_TYPE struct edge
+#define RUNS_AFTER(a, b, ctx) ((a)->at > (b)->at)
+#include "util/runs.h"
 
 /* Several threads become one: at each moment the state that counts first. */
 static int merge(struct feed_list *l)
@@ -147,7 +145,7 @@ static int merge(struct feed_list *l)
 		edges[n++] = (struct edge){ l->items[i].begin, 1, state };
 		edges[n++] = (struct edge){ l->items[i].end, -1, state };
 	}
-	qsort(edges, n, sizeof(*edges), edge_order);
+	err = sort_edges(edges, n, NULL);
 	l->count = 0;
 	for (size_t i = 0; !err && i < n; i++) {
 		int state = 0;
@@ -246,56 +244,31 @@ void timeline_sum(const struct feed_timeline *t, int64_t from, int64_t to,
 		ns[FEED_AWAY] += to - at;
 }
 
-static int span_order(const void *pa, const void *pb)
-{
-	const struct span *a = pa, *b = pb;
-
-	if (a->begin != b->begin)
-		return a->begin < b->begin ? -1 : 1;
-	return a->end < b->end ? -1 : a->end > b->end;
-}
-
-static void unite(struct spans *v)
-{
-	size_t n = 0;
-
-	qsort(v->items, v->count, sizeof(*v->items), span_order);
-	for (size_t i = 0; i < v->count; i++) {
-		if (n && v->items[i].begin <= v->items[n - 1].end) {
-			if (v->items[i].end > v->items[n - 1].end)
-				v->items[n - 1].end = v->items[i].end;
-			continue;
-		}
-		v->items[n++] = v->items[i];
-	}
-	v->count = n;
-}
-
 int timeline_device(const struct session *s, uint32_t process, uint32_t physical,
 		    unsigned classes, struct spans *out)
 {
 	size_t cap = 0;
+	int err = 0;
 
 	*out = (struct spans){ 0 };
-	for (size_t i = 0; i < s->streams_count; i++) {
+	for (size_t i = 0; i < s->streams_count && !err; i++) {
 		const struct session_stream *t = &s->streams[i];
 
 		if (t->process != process || s->devices[t->device].physical != physical)
 			continue;
-		if (GROW(out->items, cap, out->count + t->works)) {
-			spans_free(out);
-			return -ENOMEM;
-		}
-		for (uint32_t k = t->first_work; k < t->first_work + t->works; k++) {
+		err = GROW(out->items, cap, out->count + t->works);
+		for (uint32_t k = t->first_work; k < t->first_work + t->works && !err; k++) {
 			const struct work *w = &s->works[k];
 
 			if (work_class(s, w) & classes && w->end > w->begin)
 				out->items[out->count++] = (struct span){ w->begin, w->end };
 		}
 	}
-	if (out->count)
-		unite(out);
-	return 0;
+	if (!err)
+		err = spans_unite(out);
+	if (err)
+		spans_free(out);
+	return err;
 }
 
 bool timeline_works_on(const struct session *s, uint32_t process, uint32_t physical)

@@ -6,10 +6,32 @@
 #include "model/grow.h"
 #include "model/merge.h"
 
+#define RUNS_SORT sort_spans
+#define RUNS_TYPE struct span
+#define RUNS_AFTER(a, b, ctx) ((a)->begin > (b)->begin)
+#include "util/runs.h"
+
 void spans_free(struct spans *v)
 {
 	free(v->items);
 	*v = (struct spans){ 0 };
+}
+
+int spans_unite(struct spans *v)
+{
+	size_t kept = 0;
+	int err = sort_spans(v->items, v->count, NULL);
+
+	for (size_t i = 0; i < v->count && !err; i++) {
+		if (kept && v->items[i].begin <= v->items[kept - 1].end) {
+			if (v->items[i].end > v->items[kept - 1].end)
+				v->items[kept - 1].end = v->items[i].end;
+		} else {
+			v->items[kept++] = v->items[i];
+		}
+	}
+	v->count = err ? v->count : kept;
+	return err;
 }
 
 /* The first span that ends after ts. */
@@ -76,32 +98,6 @@ int device_busy(const struct session *s, uint32_t physical, unsigned classes, st
 }
 
 /* ---- when it was watched ---- */
-
-static int span_order(const void *pa, const void *pb)
-{
-	const struct span *a = pa, *b = pb;
-
-	if (a->begin != b->begin)
-		return a->begin < b->begin ? -1 : 1;
-	return a->end < b->end ? -1 : a->end > b->end;
-}
-
-static void unite(struct spans *v)
-{
-	size_t kept = 0;
-
-	if (v->count)
-		qsort(v->items, v->count, sizeof(*v->items), span_order);
-	for (size_t i = 0; i < v->count; i++) {
-		if (kept && v->items[i].begin <= v->items[kept - 1].end) {
-			if (v->items[i].end > v->items[kept - 1].end)
-				v->items[kept - 1].end = v->items[i].end;
-		} else {
-			v->items[kept++] = v->items[i];
-		}
-	}
-	v->count = kept;
-}
 
 struct watch {
 	const struct session *s;
@@ -213,11 +209,12 @@ int device_covered(const struct session *s, uint32_t physical, struct spans *out
 		find_users(s, physical, users);
 		err = watch(&w, users, first);
 	}
-	if (!err) {
-		unite(&w.seen);
-		unite(&w.unseen);
+	if (!err)
+		err = spans_unite(&w.seen);
+	if (!err)
+		err = spans_unite(&w.unseen);
+	if (!err)
 		err = subtract(&w.seen, &w.unseen, out);
-	}
 	free(users);
 	free(first);
 	spans_free(&w.seen);

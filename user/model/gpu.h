@@ -72,6 +72,8 @@ struct spans {
 };
 
 void spans_free(struct spans *v); /* may be repeated */
+/* Makes spans in any order sorted and disjoint; what touches becomes one. 0 or -ENOMEM. */
+int spans_unite(struct spans *v);
 int64_t spans_within(const struct spans *v, int64_t from, int64_t to); /* ns of [from, to) */
 
 enum work_class {

@@ -112,10 +112,21 @@ static int add_link(struct chain *c, uint32_t i, int64_t until)
 	return 0;
 }
 
+static void turn_round(struct link *l, size_t count)
+{
+	for (size_t i = 0; i < count / 2; i++) {
+		struct link moved = l[i];
+
+		l[i] = l[count - 1 - i];
+		l[count - 1 - i] = moved;
+	}
+}
+
 /* What is captured into a graph does not run; seen from behind, its end comes first. */
 static int thread_links(struct chain *c, const struct session_thread *t)
 {
 	const struct session *s = c->j->s;
+	size_t had = c->links_count;
 	struct waits waits = { .all = TS_LIMIT };
 	uint32_t first = join_first(s, t, c->from);
 	bool captured = false;
@@ -133,19 +144,21 @@ static int thread_links(struct chain *c, const struct session_thread *t)
 		if (!captured && !c->outer[i] && join_sort(s, call) != SORT_NONE)
 			err = add_link(c, i, begun_until(c, call, &waits));
 	}
+	turn_round(c->links + had, c->links_count - had);
 	return err;
 }
 
-static int link_order(const void *pa, const void *pb)
+static bool link_after(const struct link *a, const struct link *b)
 {
-	const struct link *a = pa, *b = pb;
-
 	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	if (a->begin != b->begin)
-		return a->begin < b->begin ? -1 : 1;
-	return a->call < b->call ? -1 : a->call > b->call;
+		return a->group > b->group;
+	return a->begin != b->begin ? a->begin > b->begin : a->call > b->call;
 }
+
+#define RUNS_SORT sort_links
+#define RUNS_TYPE struct link
+#define RUNS_AFTER(a, b, ctx) link_after(a, b)
+#include "util/runs.h"
 
 static int find_links(struct chain *c)
 {
@@ -174,7 +187,7 @@ static uint32_t root(struct chain *c, uint32_t i)
 
 static uint32_t stream_node(const struct chain *c, const struct piece *p)
 {
-	return c->keys_count + chain_first_work(c, p)->stream;
+	return c->keys_count + p->stream;
 }
 
 /* Nodes of a graph run on streams of its own choice: whoever launches graphs is one group. */
@@ -212,7 +225,7 @@ static void unite(struct chain *c)
 	for (size_t i = 0; i < c->links_count; i++)
 		c->link_of[c->links[i].call] = (uint32_t)i + 1;
 	for (size_t i = 0; i < c->pieces_count; i++) {
-		uint32_t call = chain_first_work(c, &c->pieces[i])->call, link;
+		uint32_t call = c->pieces[i].call, link;
 
 		link = call == CALL_NONE ? 0 : c->link_of[call];
 		if (link)
@@ -239,16 +252,17 @@ static int find_groups(struct chain *c)
 	return 0;
 }
 
-static int piece_order(const void *pa, const void *pb)
+static bool piece_after(const struct piece *a, const struct piece *b)
 {
-	const struct piece *a = pa, *b = pb;
-
 	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	if (a->order != b->order)
-		return a->order < b->order ? -1 : 1;
-	return a->first < b->first ? -1 : a->first > b->first;
+		return a->group > b->group;
+	return a->order != b->order ? a->order > b->order : a->first > b->first;
 }
+
+#define RUNS_SORT sort_pieces
+#define RUNS_TYPE struct piece
+#define RUNS_AFTER(a, b, ctx) piece_after(a, b)
+#include "util/runs.h"
 
 /*
  * Of a stream that was used between two anchors only nobody knows the handle: its group has
@@ -285,8 +299,7 @@ static int order_pieces(struct chain *c)
 
 		p->order = c->groups[p->group].still ? p->begin : (int64_t)p->first;
 	}
-	qsort(c->pieces, c->pieces_count, sizeof(*c->pieces), piece_order);
-	return 0;
+	return sort_pieces(c->pieces, c->pieces_count, NULL);
 }
 
 static void know_anchors(struct chain *c)
@@ -295,12 +308,11 @@ static void know_anchors(struct chain *c)
 		c->link_of[c->links[i].call] = (uint32_t)i + 1;
 	for (size_t i = 0; i < c->pieces_count; i++) {
 		struct piece *p = &c->pieces[i];
-		uint32_t call = chain_first_work(c, p)->call;
-		uint32_t link = call == CALL_NONE ? 0 : c->link_of[call];
+		uint32_t link = p->call == CALL_NONE ? 0 : c->link_of[p->call];
 
 		if (link)
 			c->links[link - 1].taken = true;
-		if (call != CALL_NONE)
+		if (p->call != CALL_NONE)
 			p->link = link ? link - 1 : LINK_OUTSIDE;
 	}
 	for (size_t i = 0; i < c->links_count; i++)
@@ -318,8 +330,9 @@ static int chain_part(struct chain *c)
 		err = find_groups(c);
 	if (err || !c->pieces_count || !c->links_count)
 		return err;
-	qsort(c->links, c->links_count, sizeof(*c->links), link_order);
-	err = order_pieces(c);
+	err = sort_links(c->links, c->links_count, NULL);
+	if (!err)
+		err = order_pieces(c);
 	if (err)
 		return err;
 	know_anchors(c);

@@ -17,6 +17,7 @@ struct link { /* a call that causes work */
 struct piece { /* works of one call */
 	int64_t begin, order;
 	uint32_t id, first, count, group;
+	uint32_t stream, call; /* of its first work */
 	uint32_t link; /* index, LINK_NONE or LINK_OUTSIDE */
 	bool still;    /* other calls' works have the same id */
 };

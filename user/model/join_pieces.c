@@ -8,20 +8,24 @@ struct ids {
 };
 
 /* Ids wrap: half of them are taken to come before that of the first work, half after it. */
-static int work_order(const void *pa, const void *pb, void *ctx)
+static bool comes_after(const uint32_t *pa, const uint32_t *pb, const void *ctx)
 {
 	const struct ids *ids = ctx;
-	const struct work *a = &ids->works[*(const uint32_t *)pa];
-	const struct work *b = &ids->works[*(const uint32_t *)pb];
+	const struct work *a = &ids->works[*pa], *b = &ids->works[*pb];
 
 	if (a->correlation != b->correlation)
-		return a->correlation - ids->lowest < b->correlation - ids->lowest ? -1 : 1;
+		return a->correlation - ids->lowest > b->correlation - ids->lowest;
 	if (a->graph != b->graph)
-		return a->graph < b->graph ? -1 : 1;
+		return a->graph > b->graph;
 	if (a->begin != b->begin)
-		return a->begin < b->begin ? -1 : 1;
-	return a < b ? -1 : a > b;
+		return a->begin > b->begin;
+	return a > b;
 }
+
+#define RUNS_SORT sort_by_id
+#define RUNS_TYPE uint32_t
+#define RUNS_AFTER comes_after
+#include "util/runs.h"
 
 static int find_works(struct chain *c)
 {
@@ -45,7 +49,7 @@ static int find_works(struct chain *c)
 	if (c->works_count) {
 		struct ids ids = { s->works, s->works[c->works[0]].correlation - (1u << 31) };
 
-		qsort_r(c->works, c->works_count, sizeof(*c->works), work_order, &ids);
+		return sort_by_id(c->works, c->works_count, &ids);
 	}
 	return 0;
 }
@@ -100,7 +104,7 @@ static int begin_piece(struct chain *c, size_t at)
 	if (!err)
 		c->pieces[c->pieces_count++] = (struct piece){
 			.begin = w->begin, .id = w->correlation, .first = (uint32_t)at,
-			.link = LINK_NONE };
+			.stream = w->stream, .call = w->call, .link = LINK_NONE };
 	return err;
 }
 
