@@ -167,6 +167,9 @@ def monitoring(*pids, interval="1s", options=()):
     finally:
         status = monitor.end()
     assert status == 0, monitor.trouble()
+    for api in (a for i in monitor.intervals for p in i["processes"] for a in p["apis"]):
+        known = [api[key] for key in ("p50_ns", "p99_ns", "max_ns") if api[key] is not None]
+        assert known == sorted(known), api
 
 
 # ---- an interval and the truth of the same time ----

@@ -132,6 +132,18 @@ def test_a_job_that_others_take_the_cpus_from(memory):
     assert sum(right) >= 0.85 * len(right)
 
 
+def test_what_is_told_of_late_is_of_late(memory):
+    """First launches, which take a fifth of a second, are the longest of the first seconds only."""
+    with job(memory, "--pattern", "steady", "--rate", 500, "--duration", 0, "--start-delay", 2,
+             "--cold-ns", SECOND // 5) as process:
+        with monitoring(process, options=["--max-overhead", "100%"]) as monitor:
+            monitor.wait(15)
+    longest = [max(a["max_ns"] or 0 for a in p["apis"]) for p in map(
+        lambda i: monitored.process_in(i, process.pid), monitor.intervals) if p and p["apis"]]
+    assert max(longest) >= SECOND // 5, longest
+    assert longest[-1] < SECOND // 20, longest
+
+
 @pytest.mark.timeout(240)
 def test_two_thousand_windows_on_one_job(memory):
     """Several monitors at once: one alone opens a few windows a second only."""

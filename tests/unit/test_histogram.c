@@ -238,6 +238,32 @@ static void test_add_subtract(void **state)
 	assert_int_equal(histogram_quantile(&late, 0.5), -1);
 }
 
+static void test_limit(void **state)
+{
+	struct histogram h = {0};
+	uint64_t end = (uint64_t)bucket_high(100) - 1;
+
+	histogram_limit(&h, 12345);
+	assert_int_equal(h.max_ns, 0);
+	h.bucket[3] = h.bucket[100] = 1;
+	histogram_limit(&h, end - 1); /* it may be of these */
+	assert_int_equal(h.max_ns, end - 1);
+	histogram_limit(&h, UINT64_MAX); /* one before them */
+	assert_int_equal(h.max_ns, end);
+	histogram_limit(&h, 0); /* torn */
+	assert_int_equal(h.max_ns, end);
+	assert_true(end <= (uint64_t)bucket_low(100) * 9 / 8);
+	h.bucket[GBPF_BUCKETS - 1] = 1;
+	histogram_limit(&h, UINT64_C(1) << 50);
+	assert_int_equal(h.max_ns, UINT64_C(1) << 50);
+	histogram_limit(&h, 5); /* nobody knows how long: at least this */
+	assert_int_equal(h.max_ns, UINT64_C(1) << 38);
+	memset(&h, 0, sizeof(h));
+	h.bucket[0] = 1;
+	histogram_limit(&h, 70);
+	assert_int_equal(h.max_ns, 63);
+}
+
 /* What was subtracted was not part of it, as when counters were torn or set back. */
 static void test_subtract_hostile(void **state)
 {
@@ -337,6 +363,7 @@ int main(void)
 		cmocka_unit_test(test_odd_quantiles),
 		cmocka_unit_test(test_overflow_bucket),
 		cmocka_unit_test(test_add_subtract),
+		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_subtract_hostile),
 		cmocka_unit_test(test_saturation),
 		cmocka_unit_test(test_find),

@@ -241,6 +241,26 @@ def file(b):
     b.extra["record"] = b.program("record")["results"]
     report(b, path)
     path.unlink()
+    diagnose_gpu(b)
+
+
+def diagnose_gpu(b):
+    """With GPU time, which also joins; as recorded, told for 10 million."""
+    cupti = b.sim / "lib" / "libcupti.so.13"
+    with b.job("--wait", "sleep", "--threads", "2") as job:
+        child, path = b.trace(job.pid, 10, "gpu.gbpf", "--gpu-time", "--cupti", cupti)
+        child.wait()
+    quality = b.quality(path)
+    count = quality["events"] + quality["gpu"]["works"]
+    runs = [machine.run_measured(b.gbpf, "diagnose", path, "--format", "json") for _ in range(5)]
+    walls = [wall * 10_000_000 / count for wall, _, _ in runs]
+    b.add("diagnose.gpu", statistics.median(walls), "s", n=len(runs),
+          interval=[min(walls), max(walls)], target=("<=", 3),
+          what=f"{count} events and works, {quality['gpu']['works']} of them works, told for "
+               "10 million; interval: min and max")
+    b.add("diagnose.gpu_memory", max(rss for _, _, rss in runs) / MIB, "MiB",
+          target=("<=", 1024), what=f"{count} events and works")
+    path.unlink()
 
 
 def report(b, path):

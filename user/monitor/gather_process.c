@@ -131,7 +131,8 @@ static void buckets_since(const struct gbpf_cell *c, const uint32_t *mark, struc
 		count += more;
 	}
 	out->count = count;
-	out->sum_ns = out->max_ns = 0;
+	out->sum_ns = 0;
+	histogram_limit(out, c->max_ns);
 }
 
 static bool apis_wanted(const struct monitor *m)
@@ -167,7 +168,7 @@ static void api_gather(const struct gathering *g, const struct mon_process *p, s
 	if (recent && apis_wanted(g->m)) {
 		out->p50_ns = snapshot_quantile(recent, 0.5);
 		out->p99_ns = snapshot_quantile(recent, 0.99);
-		out->max_ns = recent->count ? (int64_t)c->max_ns : -1;
+		out->max_ns = recent->count ? (int64_t)recent->max_ns : -1;
 	}
 	out->calls_per_s = exactly((double)(out->seen - a->seen) * 1e9 / (double)g->length);
 	if (!item_sampled(item) || (!a->hot && !a->seen))

@@ -70,20 +70,29 @@ void histogram_add(struct histogram *to, const struct histogram *from)
 
 void histogram_subtract(struct histogram *to, const struct histogram *from)
 {
-	uint64_t left = 0, highest;
-	unsigned top = 0;
+	uint64_t left = 0;
 
 	for (unsigned i = 0; i < GBPF_BUCKETS; i++) {
 		to->bucket[i] = minus(to->bucket[i], from->bucket[i]);
 		left = plus(left, to->bucket[i]);
-		if (to->bucket[i])
-			top = i;
 	}
 	to->count = left;
 	to->sum_ns = left ? minus(to->sum_ns, from->sum_ns) : 0;
-	highest = left ? (uint64_t)bucket_high(top) - 1 : 0;
-	if (to->max_ns > highest)
-		to->max_ns = highest;
+	histogram_limit(to, to->max_ns);
+}
+
+void histogram_limit(struct histogram *h, uint64_t longest)
+{
+	unsigned top = LAST;
+
+	while (top && !h->bucket[top])
+		top--;
+	if (!h->bucket[top])
+		h->max_ns = 0;
+	else if (longest >= (uint64_t)bucket_low(top) && longest < (uint64_t)bucket_high(top))
+		h->max_ns = longest;
+	else
+		h->max_ns = (uint64_t)(top < LAST ? bucket_high(top) - 1 : bucket_low(top));
 }
 
 /* The point `part` (0..1) of the way through bucket i, but not beyond the longest that was seen. */

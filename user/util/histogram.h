@@ -33,11 +33,16 @@ void histogram_count(struct histogram *h, uint64_t ns);
 void histogram_add(struct histogram *to, const struct histogram *from);
 /*
  * to -= from, where from is an earlier reading of the same counters. Nothing goes
- * below zero if it was not; count is then what is left in the buckets. How long
- * the longest of what is left was is not known: max_ns stays, or becomes the end
- * of the highest bucket in use where that is less.
+ * below zero if it was not; count is then what is left in the buckets, and max_ns
+ * as histogram_limit() finds it from what it was.
  */
 void histogram_subtract(struct histogram *to, const struct histogram *from);
+/*
+ * Sets max_ns, ns, where the buckets hold a part of what was counted, and longest was the
+ * longest of all of that: it, if it may be of that part, else the end of the highest bucket
+ * in use, which is 12.5 % too long at most. 0 if all buckets are empty.
+ */
+void histogram_limit(struct histogram *h, uint64_t longest);
 /*
  * Value at quantile q (0..1), ns; -1 when all buckets are empty. Interpolated
  * within its bucket, which ends at max_ns if that lies in it: values spread over
