@@ -4,9 +4,9 @@
  * those of several streams one stream after another. n log r for r ascending runs, and no
  * memory where there is one. Included once for each kind of element, after these are defined:
  *
- *	RUNS_SORT		the name: int RUNS_SORT(RUNS_TYPE *v, size_t count, const void *ctx),
- *				which gives 0 or -ENOMEM (v is then in some order)
- *	RUNS_TYPE		of the elements
+ *	RUNS_SORT	the name of the function: int RUNS_SORT(RUNS_TYPE *v, size_t count,
+ *			const void *ctx), which gives 0 or -ENOMEM (v is then in some order)
+ *	RUNS_TYPE	of the elements
  *	RUNS_AFTER(a, b, ctx)	whether *a belongs behind *b
  */
 #include <errno.h>
