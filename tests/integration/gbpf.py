@@ -90,8 +90,11 @@ def view(path, name, *options):
     return json.loads(done.stdout)
 
 
-def trace_job(tmp_path, *job, rung=None, api=None, lib="lib", options=(), name="t.gbpf"):
-    """gbpf trace -- simjob …: (finished gbpf, recording, truths by pid)."""
+def trace_job(tmp_path, *job, rung=None, api=None, lib="lib", options=(), name="t.gbpf", nice=0):
+    """
+    gbpf trace -- simjob …: (finished gbpf, recording, truths by pid). nice: of both, where what
+    the job is found to do would be another on a machine that has no CPU for it.
+    """
     recording = tmp_path / name
     args = ["trace", "-o", recording]
     if rung:
@@ -100,7 +103,7 @@ def trace_job(tmp_path, *job, rung=None, api=None, lib="lib", options=(), name="
         args += ["--api", api]
     args += list(options)
     args += ["--", JOB, "--quiet", "--lib", SIM / lib, "--truth", tmp_path / "truth.%p", *job]
-    done = gbpf(*args, env=sim_env(lib))
+    done = gbpf(*args, env=sim_env(lib), preexec_fn=lambda: os.nice(nice))
     return done, recording, truths(tmp_path)
 
 

@@ -12,6 +12,7 @@ import cupti
 import diagnosis
 import experiments
 import gputime_others
+import leaving
 import measure
 import monitor
 import residue
@@ -160,6 +161,7 @@ PLAN = [
     Entry("residue", residue.prepare, residue.run, 160, True,
           "training step after detaching / before, against a job never traced"),
     *residue_many.entries(Entry),
+    *leaving.entries(Entry),
     *monitor.entries(Entry),
     Entry("slowdown", one_train, measure.run_slowdown, 600, True,
           "slowdown of the training step while traced"),

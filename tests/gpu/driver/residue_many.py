@@ -30,13 +30,12 @@ GPU_TIME = "GPU time"
 # Orders to the job (gate.py) while it rests. Between on and off it works for TRACED_S.
 ALONE = {
     NOTHING: ([], []),
-    "works": ([f"on {cupti.WORKS}"], ["off"]),
     "works, all calls in moments": ([f"on {cupti.WORKS}+"], ["off"]),
     "works, records of launches in moments": ([f"on {cupti.WORKS}f"], ["off"]),
     "works, callbacks of launches in moments": ([f"on {cupti.WORKS}c"], ["off"]),
     "all calls in moments, then domains": ([f"on {cupti.WORKS}+"], ["off", "reset domains"]),
     "all calls in moments, then functions": ([f"on {cupti.WORKS}+"], ["off", "reset functions"]),
-    "works, finalized": ([f"on {cupti.WORKS}"], ["off", "finalize"]),
+    "all calls in moments, finalized at a call's end": ([f"on {cupti.WORKS}+", "leave 400"], []),
 }
 
 Told = collections.namedtuple("Told", "arm ratio detail")

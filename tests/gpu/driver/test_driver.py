@@ -9,6 +9,7 @@ import unittest
 import checks
 import compare
 import lanes
+import leaving
 import monitor
 import plan
 import residue
@@ -148,6 +149,13 @@ class ResidueMany(unittest.TestCase):
             self.assertEqual(residue_many.ids(f.name), {
                 "calls": 1, "works": 3, "works with a call's id": 2, "most works of one id": 2,
                 "other ids": 1, "from, to": [9, 9]})
+
+
+    def test_leaving_is_told_with_its_result_and_length(self):
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write("work 1 7 2 6\nfinalized 0 1 307 5000\nstays 15\nfinalized 7 2 3 10\n")
+            f.flush()
+            self.assertEqual(leaving.told(f.name), ([(0, 5000), (7, 10)], ["stays 15"]))
 
 
 class Lanes(unittest.TestCase):

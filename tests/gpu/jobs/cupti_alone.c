@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,7 @@ static struct {
 	enum cupti_alone_calls calls;
 	bool running;
 	void *subscriber; /* while calls are told by callbacks */
+	atomic_bool leaving;
 	FILE *log; /* NULL: records are thrown away */
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -114,7 +116,7 @@ int cupti_alone_open(const char *path)
 	(void)find(h, "cuptiActivityEnableRuntimeApi", &client.function[1]);
 	if (!client.version(&version))
 		client.layout = layout_of(version);
-	return client.register_callbacks((void *)request, (void *)complete);
+	return 0;
 }
 
 int cupti_alone_subscribe(void)
@@ -251,7 +253,7 @@ static void *work(void *nothing)
 
 int cupti_alone_on(uint64_t kinds, enum cupti_alone_calls calls)
 {
-	int result = 0;
+	int result = client.register_callbacks((void *)request, (void *)complete);
 
 	for (int kind = 0; kind < 64 && !result; kind++)
 		if (kinds & 1ull << kind)
@@ -288,4 +290,54 @@ int cupti_alone_off(void)
 int cupti_alone_finalize(void)
 {
 	return client.finalize();
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The first call that ends, of whichever thread, takes all of CUPTI away. */
+static void on_leave(void *user, int domain, uint32_t cbid, const void *data)
+{
+	int64_t begin = now_ns();
+	uint32_t site;
+	int result;
+
+	(void)user;
+	memcpy(&site, data, sizeof(site));
+	if (!site || !atomic_exchange(&client.leaving, false))
+		return;
+	result = client.finalize();
+	if (!client.log)
+		return;
+	fprintf(client.log, "finalized %d %d %u %lld\n", result, domain, cbid,
+		(long long)(now_ns() - begin));
+	(void)fflush(client.log);
+}
+
+static void *leave(void *ms)
+{
+	void *subscriber = NULL;
+	int result;
+
+	usleep((useconds_t)(uintptr_t)ms * 1000);
+	result = cupti_alone_off() ?: client.subscribe(&subscriber, (void *)on_leave, NULL);
+	for (int domain = 1; !result && domain <= DOMAINS; domain++)
+		result = client.domain(1, subscriber, domain);
+	atomic_store(&client.leaving, !result);
+	if (result && client.log)
+		fprintf(client.log, "stays %d\n", result);
+	return NULL;
+}
+
+int cupti_alone_leave(unsigned ms)
+{
+	pthread_t thread;
+	int err = pthread_create(&thread, NULL, leave, (void *)(uintptr_t)ms);
+
+	return err ? -1 : pthread_detach(thread);
 }

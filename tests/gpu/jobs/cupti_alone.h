@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Opens libcupti at path and registers buffers, once in a process. 0, or a CUptiResult or -1. */
+/* Opens libcupti at path, once in a process. 0 or -1; the others: 0, a CUptiResult or -1. */
 int cupti_alone_open(const char *path);
 /* Holds the subscriber's slot for a moment. */
 int cupti_alone_subscribe(void);
@@ -16,7 +16,7 @@ int cupti_alone_subscribe(void);
 enum cupti_alone_calls {
 	CUPTI_ALONE_NONE, CUPTI_ALONE_KINDS, CUPTI_ALONE_LAUNCHES, CUPTI_ALONE_CALLBACKS,
 };
-/* Kinds by their number's bit, without a pause. */
+/* Registers buffers; kinds by their number's bit, without a pause. */
 int cupti_alone_on(uint64_t kinds, enum cupti_alone_calls calls);
 int cupti_alone_off(void);
 /* After off, tries to undo what that left: callbacks of "domains", records of "functions". */
@@ -25,5 +25,11 @@ int cupti_alone_reset(const char *how);
 int cupti_alone_log(const char *path);
 /* Only while no other thread calls CUDA and the GPU is idle. */
 int cupti_alone_finalize(void);
+/*
+ * After ms in place of off, whatever other threads do: off, and finalizes when the next call of
+ * any thread ends, within its callback, which is where NVIDIA's sample does. The log then says
+ * "finalized", CUptiResult, domain, function, ns; or "stays", CUptiResult.
+ */
+int cupti_alone_leave(unsigned ms);
 
 #endif

@@ -2,8 +2,8 @@
 """What a job of these tests does when: orders come through a FIFO, answers go to a file.
 
 DIR/cmd    FIFO, one order a line: steps K, free, rest, checksum, profile K, profile_once K,
-           fork, cupti open LIB LIBCUPTI | on KINDS | off | reset HOW | finalize | log FILE
-           (cupti_alone.h), quit; refault (launches.cu only)
+           fork, cupti open LIB LIBCUPTI | on KINDS | off | reset HOW | finalize | leave MS |
+           log FILE (cupti_alone.h), quit; refault (launches.cu only)
 DIR/out    one JSON object a line, an answer to each order but rest and quit
 DIR/steps  while free: pairs of int64, CLOCK_MONOTONIC ns at the step's end and its length
 
@@ -141,6 +141,9 @@ class CuptiAlone:
 
     def finalize(self):
         self.check(self.lib.cupti_alone_finalize())
+
+    def leave(self, ms):
+        self.check(self.lib.cupti_alone_leave(ctypes.c_uint(int(ms))))
 
     def off(self):
         self.check(self.lib.cupti_alone_off())
