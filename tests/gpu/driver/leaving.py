@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Whether CUPTI can be taken out of a process that works, without harm and without a trace.
+"""Which jobs live through CUPTI being taken out of them while they work.
 
-cuptiFinalize() from a thread of our own made a job with graphs fail. NVIDIA's sample calls it at
-the end of a call, within its callback. Without gbpf: each job is attached to and left again
-several times while it works, and has to come to the same result as one that is left alone.
+The sidecar called cuptiFinalize() at the end of a call, within its callback, as NVIDIA's sample
+does, and a job that was replaying a graph failed then (CUPTI 13.0; docs/gpu-time.md). This asks
+without gbpf, and of jobs with graphs and without: each is attached to and left several times.
 """
 import os
 import time

@@ -35,7 +35,6 @@ ALONE = {
     "works, callbacks of launches in moments": ([f"on {cupti.WORKS}c"], ["off"]),
     "all calls in moments, then domains": ([f"on {cupti.WORKS}+"], ["off", "reset domains"]),
     "all calls in moments, then functions": ([f"on {cupti.WORKS}+"], ["off", "reset functions"]),
-    "all calls in moments, finalized at a call's end": ([f"on {cupti.WORKS}+", "leave 400"], []),
 }
 
 Told = collections.namedtuple("Told", "arm ratio detail")
