@@ -248,7 +248,7 @@ def test_gbpf_is_killed(tmp_path):
     assert alone_with_its_directory() - before
     trace.kill()
     trace.wait()
-    gbpf.wait_until(lambda: alone_with_its_directory() == before)
+    gbpf.wait_until(lambda: not alone_with_its_directory() - before)
     lines = log.read_text().splitlines()
     on = {line.split()[3] for line in lines if " cuptiActivityEnable " in line}
     off = {line.split()[3] for line in lines if " cuptiActivityDisable " in line}

@@ -155,9 +155,11 @@ def test_a_full_queue_reaches_into_its_windows(tmp_path):
     assert inside > 200 and earlier > 200, (inside, earlier)
     (stream,) = view(rec.path, "stream_sum")["rows"]
     (truth,) = rec.truths.values()
+    # Of a warm-up shorter than the queue, as on a busy machine, not all of a window is known.
+    covers = [(w["begin_ns"], w["end_ns"]) for w in rec.gpu["windows"]]
     busy = sum(max(0, min(w.end, end) - max(w.begin, begin))
-               for begin, end in rec.windows for w in truth.work)
-    true = 100 * busy / sum(end - begin for begin, end in rec.windows)
+               for begin, end in covers for w in truth.work)
+    true = 100 * busy / sum(end - begin for begin, end in covers)
     assert stream["busy_pct"] == pytest.approx(true, abs=1), (stream, true)
     assert stream["depth_max"] > 500, stream
 

@@ -58,6 +58,7 @@ static void test_covers(void **state)
 	struct session *s;
 
 	feed_start(&f);
+	feed_kernel(&f, 1000, 2000, 7, 9, 1);
 	feed_cover(&f, 1000, 2000);
 	feed_sidecar(&f, 2001, RECORD_SIDECAR_RUNNING, 27, "");
 	feed_sidecar(&f, 3000, RECORD_SIDECAR_BEGAN, 0, "");
@@ -75,7 +76,7 @@ static void test_covers(void **state)
 	assert_false(s->covers[2].whole);
 	assert_int_equal(s->join.dropped, 7);
 	assert_int_equal(s->join.running, 27);
-	assert_int_equal(s->join.bad, 1); /* the kernel has no shape */
+	assert_int_equal(s->join.bad, 2); /* the kernels have no shape */
 	assert_true(work_covered(s, 0, 1000, 2000));
 	assert_false(work_covered(s, 0, 1000, 2001));
 	assert_false(work_covered(s, 0, 999, 1500));

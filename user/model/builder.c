@@ -70,6 +70,8 @@ int session_builder_finish(struct session_builder *b, enum reader_end end, uint6
 	if (!err)
 		err = builder_join(b);
 	if (!err)
+		err = builder_drained(b);
+	if (!err)
 		err = builder_cold(b);
 	if (!err)
 		err = builder_trim(b);

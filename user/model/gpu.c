@@ -33,6 +33,8 @@ const char *sidecar_reason(const struct record_sidecar *r)
 		return *r->text ? r->text : "the sidecar withdrew";
 	case RECORD_SIDECAR_ATTACHED:
 		return "the sidecar was loaded, and no window of it began";
+	case RECORD_SIDECAR_BEGAN: /* and has no cover: drained.c */
+		return "all that ran while the sidecar recorded had been launched before";
 	default:
 		return NULL;
 	}

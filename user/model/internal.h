@@ -159,6 +159,7 @@ void works_builder_free(struct works_builder *w);
 int builder_streams(struct session_builder *b); /* streams.c: works in their order */
 int builder_covers(struct session_builder *b);	/* covers.c: when the sidecar recorded */
 int builder_join(struct session_builder *b);	/* join.c: works get their calls */
+int builder_drained(struct session_builder *b); /* drained.c: covers without what is not known */
 int join_list(struct session *s); /* join_finish.c: call_works anew; 0 or -ENOMEM */
 /* By its mangled name; kernels of one name are one, whoever uses them; names.c. */
 int builder_kernel(struct session_builder *b, const char *name, bool named, uint32_t *out);

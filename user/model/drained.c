@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * CUPTI records what is launched while it records. What a process had launched before may go on
+ * for seconds, and what still runs as the recording ends has no record either. Whether the GPU
+ * works then is not known, so a cover, which is what shares and gaps are of, leaves both out: it
+ * begins where the last of what was launched before is seen to be over, by a wait that returns,
+ * or by the first recorded work of a stream that had to queue.
+ *
+ * What cannot be seen: work from before in a stream that nobody waits for and nothing is given
+ * to, while other streams go on.
+ */
+#include "model/gpu.h"
+#include "model/grow.h"
+#include "model/join.h"
+
+#define PROMPT_NS 100000 /* from a call's return to its work, on a stream that is free */
+#define NESTED 16	 /* calls of one thread that are looked at for one that goes on */
+#define LOOK_BACK 4096	 /* calls before a cover, for the last launch and wait */
+
+struct draining {
+	struct session *s;
+	const struct session_cover *cover;
+	int64_t asked; /* when the first recorded work was; the cover's end: there is none */
+	int64_t begin, end;
+};
+
+static void not_before(struct draining *d, int64_t ts)
+{
+	d->begin = ts > d->begin ? ts : d->begin;
+}
+
+/* The first work of a stream that begins then or later. */
+static uint32_t first_work(const struct session *s, const struct session_stream *st, int64_t ts)
+{
+	uint32_t low = st->first_work, high = st->first_work + st->works;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (s->works[middle].begin < ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ns of [from, to) in which the device ran works that were recorded, of any process; -ENOMEM. */
+static int64_t recorded_ns(const struct session *s, uint32_t physical, int64_t from, int64_t to)
+{
+	struct spans v = { 0 };
+	size_t cap = 0;
+	int64_t sum = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < s->streams_count && !err; i++) {
+		const struct session_stream *st = &s->streams[i];
+		uint32_t w = first_work(s, st, from), end = st->first_work + st->works;
+
+		if (s->devices[st->device].physical != physical)
+			continue;
+		for (w -= w > st->first_work; w < end && s->works[w].begin < to && !err; w++) {
+			err = GROW(v.items, cap, v.count + 1);
+			if (!err)
+				v.items[v.count++] = (struct span){ s->works[w].begin,
+								    s->works[w].end };
+		}
+	}
+	if (!err)
+		err = spans_unite(&v);
+	if (!err)
+		sum = spans_within(&v, from, to);
+	spans_free(&v);
+	return err ? err : sum;
+}
+
+/* From when on nothing but the device could keep a work from beginning. */
+static int64_t given(const struct draining *d, const struct work *w)
+{
+	const struct call *c = w->call == CALL_NONE ? NULL : &d->s->calls[w->call];
+	int64_t ts = !c ? d->cover->begin : call_duration(c) < 0 ? c->begin : c->end;
+
+	return ts > d->cover->begin ? ts : d->cover->begin;
+}
+
+/* The stream's first work had to queue, and not for what was recorded: for what was before. */
+static int look_at_stream(struct draining *d, const struct session_stream *st)
+{
+	const struct session *s = d->s;
+	uint32_t first = first_work(s, st, d->cover->begin);
+	const struct work *w = &s->works[first];
+	int64_t from, ns;
+
+	if (first == st->first_work + st->works || w->begin >= d->cover->end)
+		return 0;
+	if (w->call != CALL_NONE && s->calls[w->call].begin < d->asked)
+		d->asked = s->calls[w->call].begin;
+	else if (w->call == CALL_NONE && w->begin < d->asked)
+		d->asked = w->begin;
+	from = given(d, w);
+	if (w->begin - from <= PROMPT_NS)
+		return 0;
+	ns = recorded_ns(s, s->devices[st->device].physical, from, w->begin);
+	if (ns < 0)
+		return (int)ns;
+	if (ns < (w->begin - from) / 2)
+		not_before(d, w->begin);
+	return 0;
+}
+
+/* When a wait returned; INT64_MIN: it is none, or nobody knows. */
+static int64_t wait_end(const struct session *s, const struct call *c)
+{
+	if (!(s->apis[c->api].sorts & API_IS_WAIT) || c->flags & (CALL_ERROR | CALL_ENTRY_ONLY))
+		return INT64_MIN;
+	if (c->flags & CALL_OPEN)
+		return INT64_MAX;
+	return c->flags & CALL_NO_END && !(c->flags & CALL_CUT) ? INT64_MIN : c->end;
+}
+
+/* A wait that was entered before anything was asked for that is recorded waits for the rest. */
+static void look_at_waits(struct draining *d, const struct session_thread *t)
+{
+	const struct session *s = d->s;
+	uint32_t i = join_first(s, t, d->cover->begin), end = t->first_call + t->calls;
+
+	i = i - t->first_call > NESTED ? i - NESTED : t->first_call;
+	for (; i < end && s->calls[i].begin < d->asked; i++)
+		if (wait_end(s, &s->calls[i]) > d->cover->begin)
+			not_before(d, wait_end(s, &s->calls[i]));
+}
+
+/* What a thread did last before the cover: when it launched or copied, when it began to wait. */
+static void look_back(const struct draining *d, const struct session_thread *t, int64_t *launched,
+		      int64_t *waited)
+{
+	const struct session *s = d->s;
+	uint32_t i = join_first(s, t, d->cover->begin), most = LOOK_BACK;
+
+	for (; i-- > t->first_call && most--;) {
+		const struct call *c = &s->calls[i];
+
+		if (wait_end(s, c) > INT64_MIN && c->begin > *waited)
+			*waited = c->begin;
+		if (join_sort(s, c) != SORT_NONE && c->begin > *launched)
+			*launched = c->begin;
+	}
+}
+
+/* Nothing ran that was recorded. Is that because the GPU was busy with something before it? */
+static void look_at_nothing(struct draining *d)
+{
+	const struct session *s = d->s;
+	int64_t launched = INT64_MIN, waited = INT64_MIN;
+
+	for (size_t t = 0; t < s->threads_count; t++) {
+		const struct session_thread *thread = &s->threads[t];
+		uint32_t end = thread->first_call + thread->calls;
+
+		if (thread->process != d->cover->process)
+			continue;
+		for (uint32_t i = join_first(s, thread, d->cover->begin);
+		     i < end && s->calls[i].begin < d->cover->end; i++)
+			if (join_sort(s, &s->calls[i]) != SORT_NONE)
+				not_before(d, d->cover->end);
+		look_back(d, thread, &launched, &waited);
+	}
+	if (launched > waited)
+		not_before(d, d->cover->end);
+}
+
+/* That works were given up as still running is noted as a window ends, or shortly after. */
+static bool left_running(const struct draining *d)
+{
+	const struct session *s = d->s;
+	const struct session_cover *next = d->cover + 1;
+	int64_t until = next < s->covers + s->covers_count && next->process == d->cover->process ?
+				next->begin : INT64_MAX;
+
+	for (size_t i = 0; i < s->sidecars_count; i++)
+		if (s->sidecars[i].event == RECORD_SIDECAR_RUNNING &&
+		    s->sidecar_process[i] == d->cover->process &&
+		    s->sidecars[i].ts >= d->cover->begin && s->sidecars[i].ts < until)
+			return true;
+	return false;
+}
+
+/* They began after the last one that has a record. */
+static void look_at_end(struct draining *d)
+{
+	const struct session *s = d->s;
+	bool running = left_running(d);
+	int64_t last = INT64_MIN;
+
+	for (size_t i = 0; i < s->streams_count && running; i++) {
+		const struct session_stream *st = &s->streams[i];
+		uint32_t end = first_work(s, st, d->cover->end);
+
+		if (st->process == d->cover->process && end > st->first_work &&
+		    s->works[end - 1].end > last)
+			last = s->works[end - 1].end;
+	}
+	if (running && last < d->end)
+		d->end = last;
+}
+
+static int look(struct draining *d)
+{
+	const struct session *s = d->s;
+	int err = 0;
+
+	d->begin = d->cover->begin;
+	d->asked = d->end = d->cover->end;
+	for (size_t i = 0; i < s->streams_count && !err; i++)
+		if (s->streams[i].process == d->cover->process)
+			err = look_at_stream(d, &s->streams[i]);
+	for (size_t t = 0; t < s->threads_count && !err; t++)
+		if (s->threads[t].process == d->cover->process)
+			look_at_waits(d, &s->threads[t]);
+	if (!err && d->asked == d->cover->end)
+		look_at_nothing(d);
+	look_at_end(d);
+	return err;
+}
+
+int builder_drained(struct session_builder *b)
+{
+	struct session *s = b->s;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->covers_count; i++) {
+		struct draining d = { .s = s, .cover = &s->covers[i] };
+		int err = look(&d);
+
+		if (err)
+			return err;
+		if (d.begin >= d.end)
+			continue;
+		s->covers[kept] = s->covers[i];
+		s->covers[kept].begin = d.begin;
+		s->covers[kept++].end = d.end;
+	}
+	s->covers_count = kept;
+	return 0;
+}
