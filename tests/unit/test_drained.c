@@ -74,6 +74,7 @@ static void test_nothing_was_before(void **state)
 static void test_a_full_queue(void **state)
 {
 	struct session *s;
+	struct work_times *t;
 	struct feed f;
 
 	(void)state;
@@ -88,6 +89,12 @@ static void test_a_full_queue(void **state)
 	assert_int_equal(s->covers[0].end, TO);
 	assert_int_equal(s->join.matched, 2);
 	assert_int_equal(s->join.launches_without, 0);
+	assert_int_equal(work_times(s, &t), 0);
+	assert_int_equal(t[0].launch_to_start, 5000000 - FROM - 10000);
+	assert_int_equal(t[0].queue_delay, NA_TIME); /* who knows what it waited for */
+	assert_int_equal(t[0].flags & WORK_UNCONTENDED, 0);
+	assert_int_equal(t[1].queue_delay, 6000000 - FROM - 24000);
+	free(t);
 	feed_stop(&f);
 }
 
@@ -152,6 +159,12 @@ static void test_nothing_ran(void **state)
 	start(&f); /* a wait that does not return */
 	before(&f, 100000);
 	feed_begin(&f, 200000, F_SYNC, SP);
+	expect_none(&f);
+	start(&f); /* of another thread, whose stream is nobody else's */
+	f.tid++;
+	feed_begin(&f, 200000, F_SYNC, SP);
+	f.tid--;
+	kernel(&f, FROM + 10000, FROM + 20000, 4000000, 7, 1);
 	expect_none(&f);
 }
 

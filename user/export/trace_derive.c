@@ -32,9 +32,9 @@ void export_work_times(const struct session *s, struct export_stream_state *st, 
 	if (export_call_end(s, c, &returned) != EXPORT_END_KNOWN)
 		return;
 	out->queue_time = at_least_0(w->begin - returned);
-	out->queue_delay = 0;
-	if (free_at > returned)
-		out->queue_delay = at_least_0((free_at < w->begin ? free_at : w->begin) - returned);
+	if (work_queue_known(s, w, c->begin, free_at))
+		out->queue_delay = free_at <= returned ? 0 :
+			at_least_0((free_at < w->begin ? free_at : w->begin) - returned);
 	out->total = (returned > w->end ? returned : w->end) - c->begin;
 }
 

@@ -87,6 +87,13 @@ bool work_covered(const struct session *s, uint32_t process, int64_t from, int64
 	return i < s->covers_count && s->covers[i].begin <= from && s->covers[i].end >= to;
 }
 
+bool work_queue_known(const struct session *s, const struct work *w, int64_t asked,
+		      int64_t free_from)
+{
+	return free_from > asked ||
+	       work_covered(s, s->streams[w->stream].process, asked, w->begin);
+}
+
 int64_t work_covered_ns(const struct session *s, uint32_t process, int64_t from, int64_t to)
 {
 	int64_t sum = 0;

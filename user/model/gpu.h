@@ -58,6 +58,13 @@ struct work_times {
 	uint32_t depth;		 /* outstanding on the stream at A0, this one not counted */
 	uint32_t flags;		 /* enum work_time_flags */
 };
+/*
+ * Whether it is known what kept the stream of a work, launched at asked, until free_from (ns,
+ * INT64_MIN: nothing was recorded before): not where that may be work from before the sidecar's
+ * window. Then its queue_delay is NA_TIME and it is not called uncontended.
+ */
+bool work_queue_known(const struct session *s, const struct work *w, int64_t asked,
+		      int64_t free_from);
 /* times[i] belongs to works[i]; allocated, the caller frees. 0 or -ENOMEM. */
 int work_times(const struct session *s, struct work_times **times);
 

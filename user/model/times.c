@@ -121,19 +121,20 @@ static void fill(const struct timing *t, uint32_t work, int64_t free_from)
 	const struct call *c = &s->calls[w->call];
 	struct work_times *out = &t->times[work];
 	int64_t took = call_duration(c);
+	bool known = work_queue_known(s, w, c->begin, free_from);
 
 	out->launch_to_start = w->begin - c->begin;
 	out->depth = depth_at(t, c->begin);
-	if (free_from <= c->begin && is_first_of_call(s, work) &&
+	if (known && free_from <= c->begin && is_first_of_call(s, work) &&
 	    !spans_within(&t->overheads, c->begin, w->begin))
 		out->flags |= WORK_UNCONTENDED;
 	if (took < 0)
 		return;
 	out->queue_time = positive(w->begin - c->end);
-	if (free_from > c->end)
+	if (known && free_from > c->end)
 		out->queue_delay =
 			positive((free_from < w->begin ? free_from : w->begin) - c->end);
-	else
+	else if (known)
 		out->queue_delay = 0;
 	out->total = (c->end > w->end ? c->end : w->end) - c->begin;
 	if (took > BACK_PRESSURE_NS && out->depth >= BACK_PRESSURE_DEPTH)
