@@ -84,13 +84,14 @@ void perfetto_value(struct perfetto *f, int64_t ts, int64_t value)
 	packet_end(p, open);
 }
 
-/* What changes from step to step, scaled and rounded to a tenth; back to 0 at the end. */
-static void put_steps(struct perfetto *f, const struct steps *v, uint64_t track, double scale)
+/* What changes from the first step on, scaled and rounded to a tenth; back to 0 at the end. */
+static void put_steps(struct perfetto *f, const struct steps *v, size_t first, uint64_t track,
+		      double scale)
 {
 	double last = -1;
 
 	packets_sequence(&f->packets, track, f->begin);
-	for (size_t i = 0; i < v->count; i++) {
+	for (size_t i = first; i < v->count; i++) {
 		double value = round(v->value[i] * scale * 10) / 10;
 
 		if (value > last || value < last)
@@ -143,7 +144,7 @@ static void put_depth(struct perfetto *f, uint32_t stream, struct steps *v)
 		TRACK_DEPTH, stream, track_id(TRACK_PROCESS, st->process), name,
 		"Work asked for that had not begun on the GPU, sampled in equal steps", "works",
 		-10});
-	put_steps(f, v, track, 1);
+	put_steps(f, v, 0, track, 1);
 }
 
 /* ---- GPU busy ---- */
@@ -171,26 +172,59 @@ static int busy_of(const struct perfetto *f, uint32_t physical, struct steps *v)
 	return 0;
 }
 
-static int put_busy(struct perfetto *f, size_t gpu, struct steps *v)
+/* Of each step the time in which the device was watched; all of it where no file says when. */
+static int watched_of(const struct perfetto *f, uint32_t physical, struct steps *v)
+{
+	struct spans covered;
+	int err = device_covered(f->s, physical, &covered);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < covered.count; i++)
+		steps_fill(f, v, covered.items[i].begin, covered.items[i].end);
+	if (!f->s->sidecars_count)
+		steps_fill(f, v, f->begin, f->end);
+	spans_free(&covered);
+	return 0;
+}
+
+/* Busy becomes a share of what was watched; the first step of that, count: there is none. */
+static size_t shares_make(struct steps *busy, const struct steps *watched)
+{
+	size_t first = busy->count;
+
+	for (size_t i = busy->count; i-- > 0;) {
+		double part = watched->value[i] > 0 ? busy->value[i] / watched->value[i] : 0;
+
+		busy->value[i] = part < 1 ? part : 1;
+		first = watched->value[i] > 0 ? i : first;
+	}
+	return first;
+}
+
+static int put_busy(struct perfetto *f, size_t gpu, struct steps *v, struct steps *watched)
 {
 	uint64_t track;
+	size_t first;
 	int err;
 
 	steps_clear(v);
+	steps_clear(watched);
 	err = busy_of(f, f->gpus[gpu].physical, v);
+	if (!err)
+		err = watched_of(f, f->gpus[gpu].physical, watched);
 	if (err)
 		return err;
-	/* What there is of the last step is shorter. */
-	if (v->count)
-		v->value[v->count - 1] *= (double)v->step /
-			(double)(f->end - step_begin(f, v, v->count - 1));
+	first = shares_make(v, watched);
+	if (first == v->count)
+		return 0;
 	perfetto_gpu(f, gpu);
 	track = perfetto_track(f, &(struct perfetto_track){
 		TRACK_GPU_COUNTER, gpu * 16 + GPU_BUSY, track_id(TRACK_GPU, gpu), "GPU busy",
-		"Share of time with a kernel, copy or set running; 0 where GPU work was not "
-		"recorded",
+		"Share of the watched time with a kernel, copy or set running; 0 between times "
+		"in which GPU work was recorded",
 		"%", 1});
-	put_steps(f, v, track, 100.0 / (double)v->step);
+	put_steps(f, v, first, track, 100);
 	return 0;
 }
 
@@ -234,13 +268,13 @@ static void put_launches(struct perfetto *f, uint32_t process, struct steps *v)
 	track = perfetto_track(f, &(struct perfetto_track){
 		TRACK_LAUNCHES, process, track_id(TRACK_PROCESS, process), "launches/s",
 		"Kernels and graphs asked for, over each step", "launches/s", -15});
-	put_steps(f, v, track, SECOND / (double)v->step);
+	put_steps(f, v, 0, track, SECOND / (double)v->step);
 }
 
 int perfetto_counters(struct perfetto *f)
 {
 	const struct session *s = f->s;
-	struct steps samples = {0}, rates = {0};
+	struct steps samples = {0}, rates = {0}, watched = {0};
 	int err;
 
 	if (f->end <= f->begin)
@@ -248,6 +282,8 @@ int perfetto_counters(struct perfetto *f)
 	err = steps_make(&samples, f, f->sample_step);
 	if (!err)
 		err = steps_make(&rates, f, f->rate_step);
+	if (!err)
+		err = steps_make(&watched, f, f->rate_step);
 	for (uint32_t i = 0; i < s->processes_count && !err; i++)
 		if (export_wants_process(f->o, i))
 			put_launches(f, i, &rates);
@@ -256,8 +292,9 @@ int perfetto_counters(struct perfetto *f)
 			put_depth(f, i, &samples);
 	for (size_t i = 0; i < f->gpus_count && !err; i++)
 		if (f->gpus[i].physical != NO_GPU)
-			err = put_busy(f, i, &rates);
+			err = put_busy(f, i, &rates, &watched);
 	free(samples.value);
+	free(watched.value);
 	free(rates.value);
 	return err;
 }
