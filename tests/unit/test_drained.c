@@ -114,6 +114,30 @@ static void test_two_streams(void **state)
 	expect(&f, 4000000, TO);
 }
 
+/* Late, but not for what was before: all of that had been waited for. */
+static void test_drained_before(void **state)
+{
+	struct feed f;
+
+	(void)state;
+	start(&f);
+	before(&f, 100000);
+	feed_call(&f, 200000, 300000, F_SYNC, SP);
+	kernel(&f, FROM + 10000, 3000000, 4000000, 7, 1);
+	expect(&f, FROM, TO);
+	start(&f); /* launched again since */
+	feed_call(&f, 200000, 300000, F_SYNC, SP);
+	before(&f, 400000);
+	kernel(&f, FROM + 10000, 3000000, 4000000, 7, 1);
+	expect(&f, 3000000, TO);
+	start(&f); /* the wait may have been for the other stream */
+	before(&f, 100000);
+	feed_call(&f, 200000, 300000, F_SYNC, SP);
+	kernel(&f, FROM + 10000, 3000000, 4000000, 7, 1);
+	kernel(&f, 5000000, 5005000, 6000000, 13, 2);
+	expect(&f, 3000000, TO);
+}
+
 static void test_waits(void **state)
 {
 	struct feed f;
@@ -191,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_was_before),
 		cmocka_unit_test(test_a_full_queue),
 		cmocka_unit_test(test_two_streams),
+		cmocka_unit_test(test_drained_before),
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_nothing_ran),
 		cmocka_unit_test(test_what_still_runs),

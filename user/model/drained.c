@@ -9,6 +9,8 @@
  * What cannot be seen: work from before in a stream that nobody waits for and nothing is given
  * to, while other streams go on.
  */
+#include <string.h>
+
 #include "model/gpu.h"
 #include "model/grow.h"
 #include "model/join.h"
@@ -130,42 +132,81 @@ static void look_at_waits(struct draining *d, const struct session_thread *t)
 			not_before(d, wait_end(s, &s->calls[i]));
 }
 
-/* What a thread did last before the cover: when it launched or copied, when it began to wait. */
-static void look_back(const struct draining *d, const struct session_thread *t, int64_t *launched,
-		      int64_t *waited)
+/* What the process did last before the cover: when it launched or copied, and began to wait. */
+struct before {
+	int64_t launched, waited;
+	int64_t drained; /* waited for all that it had launched, and that was over */
+};
+
+static size_t streams_of(const struct session *s, uint32_t process)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->streams_count; i++)
+		n += s->streams[i].process == process;
+	return n;
+}
+
+/* As far as streams and contexts are known, which they are by their works. */
+static bool waits_for_all(const struct draining *d, const struct call *c)
+{
+	const char *name = d->s->apis[c->api].name;
+
+	if (strstr(name, "CtxSynchronize") || strstr(name, "DeviceSynchronize"))
+		return join_one_context(d->s, d->cover->process);
+	return strstr(name, "StreamSynchronize") && streams_of(d->s, d->cover->process) < 2;
+}
+
+static void look_back(const struct draining *d, const struct session_thread *t, struct before *b)
 {
 	const struct session *s = d->s;
 	uint32_t i = join_first(s, t, d->cover->begin), most = LOOK_BACK;
 
 	for (; i-- > t->first_call && most--;) {
 		const struct call *c = &s->calls[i];
+		int64_t end = wait_end(s, c);
 
-		if (wait_end(s, c) > INT64_MIN && c->begin > *waited)
-			*waited = c->begin;
-		if (join_sort(s, c) != SORT_NONE && c->begin > *launched)
-			*launched = c->begin;
+		if (end > INT64_MIN && c->begin > b->waited)
+			b->waited = c->begin;
+		if (end > INT64_MIN && end <= d->cover->begin && c->begin > b->drained &&
+		    waits_for_all(d, c))
+			b->drained = c->begin;
+		if (join_sort(s, c) != SORT_NONE && c->begin > b->launched)
+			b->launched = c->begin;
 	}
 }
 
-/* Nothing ran that was recorded. Is that because the GPU was busy with something before it? */
-static void look_at_nothing(struct draining *d)
+static struct before look_before(const struct draining *d)
+{
+	struct before b = { INT64_MIN, INT64_MIN, INT64_MIN };
+
+	for (size_t t = 0; t < d->s->threads_count; t++)
+		if (d->s->threads[t].process == d->cover->process)
+			look_back(d, &d->s->threads[t], &b);
+	return b;
+}
+
+static bool launched_inside(const struct draining *d)
 {
 	const struct session *s = d->s;
-	int64_t launched = INT64_MIN, waited = INT64_MIN;
 
 	for (size_t t = 0; t < s->threads_count; t++) {
 		const struct session_thread *thread = &s->threads[t];
 		uint32_t end = thread->first_call + thread->calls;
 
-		if (thread->process != d->cover->process)
-			continue;
 		for (uint32_t i = join_first(s, thread, d->cover->begin);
-		     i < end && s->calls[i].begin < d->cover->end; i++)
+		     thread->process == d->cover->process && i < end &&
+		     s->calls[i].begin < d->cover->end; i++)
 			if (join_sort(s, &s->calls[i]) != SORT_NONE)
-				not_before(d, d->cover->end);
-		look_back(d, thread, &launched, &waited);
+				return true;
 	}
-	if (launched > waited)
+	return false;
+}
+
+/* Nothing ran that was recorded. Is that because the GPU was busy with something before it? */
+static void look_at_nothing(struct draining *d, const struct before *b)
+{
+	if (b->launched > b->waited || launched_inside(d))
 		not_before(d, d->cover->end);
 }
 
@@ -204,13 +245,13 @@ static void look_at_end(struct draining *d)
 		d->end = last;
 }
 
-static int look(struct draining *d)
+static int look_at_begin(struct draining *d)
 {
 	const struct session *s = d->s;
+	struct before b = look_before(d);
 	int err = 0;
 
-	d->begin = d->cover->begin;
-	d->asked = d->end = d->cover->end;
+	d->asked = d->cover->end;
 	for (size_t i = 0; i < s->streams_count && !err; i++)
 		if (s->streams[i].process == d->cover->process)
 			err = look_at_stream(d, &s->streams[i]);
@@ -218,7 +259,19 @@ static int look(struct draining *d)
 		if (s->threads[t].process == d->cover->process)
 			look_at_waits(d, &s->threads[t]);
 	if (!err && d->asked == d->cover->end)
-		look_at_nothing(d);
+		look_at_nothing(d, &b);
+	else if (b.launched > INT64_MIN && b.drained > b.launched)
+		d->begin = d->cover->begin; /* there was nothing before it, whatever it looks like */
+	return err;
+}
+
+static int look(struct draining *d)
+{
+	int err;
+
+	d->begin = d->cover->begin;
+	d->end = d->cover->end;
+	err = look_at_begin(d);
 	look_at_end(d);
 	return err;
 }
