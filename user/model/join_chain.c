@@ -112,13 +112,14 @@ static int add_link(struct chain *c, uint32_t i, int64_t until)
 	return 0;
 }
 
-static void turn_round(struct link *l, size_t count)
+/* Links [from, count) come as they were found, from the last one back. */
+static void turn_round(struct chain *c, size_t from)
 {
-	for (size_t i = 0; i < count / 2; i++) {
-		struct link moved = l[i];
+	for (size_t to = c->links_count; to > from + 1; from++) {
+		struct link moved = c->links[from];
 
-		l[i] = l[count - 1 - i];
-		l[count - 1 - i] = moved;
+		c->links[from] = c->links[--to];
+		c->links[to] = moved;
 	}
 }
 
@@ -144,7 +145,7 @@ static int thread_links(struct chain *c, const struct session_thread *t)
 		if (!captured && !c->outer[i] && join_sort(s, call) != SORT_NONE)
 			err = add_link(c, i, begun_until(c, call, &waits));
 	}
-	turn_round(c->links + had, c->links_count - had);
+	turn_round(c, had);
 	return err;
 }
 
