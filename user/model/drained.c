@@ -218,11 +218,14 @@ static bool left_running(const struct draining *d)
 	int64_t until = next < s->covers + s->covers_count && next->process == d->cover->process ?
 				next->begin : INT64_MAX;
 
-	for (size_t i = 0; i < s->sidecars_count; i++)
-		if (s->sidecars[i].event == RECORD_SIDECAR_RUNNING &&
-		    s->sidecar_process[i] == d->cover->process &&
-		    s->sidecars[i].ts >= d->cover->begin && s->sidecars[i].ts < until)
+	for (size_t i = 0; i < s->sidecars_count; i++) {
+		const struct record_sidecar *note = &s->sidecars[i];
+
+		if (note->event == RECORD_SIDECAR_RUNNING &&
+		    s->sidecar_process[i] == d->cover->process && note->ts >= d->cover->begin &&
+		    note->ts < until)
 			return true;
+	}
 	return false;
 }
 
