@@ -264,7 +264,7 @@ static int look_at_begin(struct draining *d)
 	if (!err && d->asked == d->cover->end)
 		look_at_nothing(d, &b);
 	else if (b.launched > INT64_MIN && b.drained > b.launched)
-		d->begin = d->cover->begin; /* there was nothing before it, whatever it looks like */
+		d->begin = d->cover->begin; /* nothing was before it, whatever it looks like */
 	return err;
 }
 
