@@ -130,8 +130,9 @@ static void test_old_graph_ids(void **state)
 	feed_stop(&f);
 }
 
-/* Records are on for some launches before the window begins, and after it ends. */
-static void graphs_across(uint16_t waits, struct feed *f, struct session **s)
+/* Records are on for some launches before the window begins, and after it ends; without one node. */
+static void graphs_across(uint16_t waits, int lacks, uint32_t node, struct feed *f,
+			  struct session **s)
 {
 	struct record r = { .kind = RECORD_SIDECAR,
 			    .sidecar = { .pid = 100, .cupti = 130001, .text = "" } };
@@ -151,12 +152,15 @@ static void graphs_across(uint16_t waits, struct feed *f, struct session **s)
 		int64_t t = 1490000 + i * 3000;
 
 		feed_called(f, t, t + 500, F_GRAPH, 5, 0, 0, 0);
-		for (uint32_t n = 0; n < 3 && i > 0 && i < 75; n++)
+		for (uint32_t n = 0; n < 3 && i > 0 && i < 75; n++) {
+			if (i == lacks && n == node)
+				continue;
 			feed_work(f, &(struct record_work){
 					     .begin = t + 600 + n * 100, .duration = 90,
 					     .kind = RECORD_WORK_KERNEL, .stream = 7,
 					     .correlation = 11, .shape = 1, .graph = 9,
 					     .graph_node = 50 + n, .peer = UINT32_MAX });
+		}
 		if (waits)
 			feed_called(f, t + 550, t + 1000, waits, 0, 0, 0, 0);
 	}
@@ -169,7 +173,7 @@ static void test_graphs_across_the_edges(void **state)
 	struct session *s;
 
 	for (int w = 0; w < 2; w++) {
-		graphs_across(w ? F_SYNC : F_CTX_SYNC, &f, &s);
+		graphs_across(w ? F_SYNC : F_CTX_SYNC, 0, 0, &f, &s);
 		assert_int_equal(s->join.matched, 74 * 3);
 		for (int i = 1; i < 75; i++)
 			for (int n = 0; n < 3; n++)
@@ -177,9 +181,30 @@ static void test_graphs_across_the_edges(void **state)
 						 1490000 + i * 3000);
 		feed_stop(&f);
 	}
-	graphs_across(0, &f, &s); /* it could be one launch earlier */
+	graphs_across(0, 0, 0, &f, &s); /* it could be one launch earlier */
 	assert_int_equal(s->join.matched, 0);
 	feed_stop(&f);
+}
+
+/* Recording may end amid the last launch. It does not begin amid one, and loses none between. */
+static void test_a_launch_that_is_cut(void **state)
+{
+	static const struct {
+		int launch;
+		uint32_t node;
+		bool matched;
+	} cases[] = { { 74, 2, true }, { 74, 1, true }, { 74, 0, false }, { 1, 0, false }, { 40, 2, false },
+		      { 73, 1, false } };
+	struct feed f;
+	struct session *s;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		graphs_across(F_SYNC, cases[i].launch, cases[i].node, &f, &s);
+		assert_int_equal(s->join.matched, cases[i].matched ? 74 * 3 - 1 : 0);
+		for (int k = 1; k < 75 && cases[i].matched; k++)
+			assert_int_equal(entry_of(s, 1490700 + k * 3000), 1490000 + k * 3000);
+		feed_stop(&f);
+	}
 }
 
 /* Somebody else's session came before: every work has the id of the launch before its own. */
@@ -239,6 +264,7 @@ int main(void)
 		cmocka_unit_test(test_order_with_a_hole),
 		cmocka_unit_test(test_old_graph_ids),
 		cmocka_unit_test(test_graphs_across_the_edges),
+		cmocka_unit_test(test_a_launch_that_is_cut),
 		cmocka_unit_test(test_shifted_graph_ids),
 		cmocka_unit_test(test_graph_node_twice),
 	};

@@ -47,34 +47,88 @@ static int64_t waited_for(const struct session *s, uint32_t launch, bool one_con
 	return TS_LIMIT;
 }
 
+static const struct work *nth_work(const struct ordering *o, size_t i)
+{
+	return &o->j->s->works[o->works[i]];
+}
+
+/* End of the works of one node, which begin at from. */
+static size_t node_end(const struct ordering *o, size_t from)
+{
+	const struct work *first = nth_work(o, from);
+	size_t to = from + 1;
+
+	while (to < o->works_count && nth_work(o, to)->graph_node == first->graph_node &&
+	       nth_work(o, to)->graph == first->graph)
+		to++;
+	return to;
+}
+
+/* How often the node ran that ran most often; of these *first is where the earliest begins. */
+static size_t runs(const struct ordering *o, size_t *first)
+{
+	size_t most = 0;
+
+	for (size_t from = 0, to; from < o->works_count; from = to) {
+		to = node_end(o, from);
+		if (to - from > most || (to - from == most &&
+					 nth_work(o, from)->begin < nth_work(o, *first)->begin))
+			*first = from;
+		most = to - from > most ? to - from : most;
+	}
+	return most;
+}
+
 /*
- * Is each run of equal nodes as long as there are launches, after its launch, and over when
- * that was waited for?
+ * Recording ended amid the last launch, and this node had not run in it yet: all others are
+ * between the first node's in this launch and in the next one.
+ */
+static bool lacks_last(const struct ordering *o, size_t from, size_t to, size_t first)
+{
+	for (size_t i = from; i < to; i++, first++)
+		if (nth_work(o, i)->begin < nth_work(o, first)->begin ||
+		    nth_work(o, i)->begin >= nth_work(o, first + 1)->begin)
+			return false;
+	return true;
+}
+
+static bool node_fits(const struct ordering *o, size_t from, size_t to, size_t launches,
+		      size_t first)
+{
+	return to - from == launches ||
+	       (to - from + 1 == launches && lacks_last(o, from, to, first));
+}
+
+static bool work_fits(const struct ordering *o, const struct work *w, const struct caller *c)
+{
+	return w->graph_node && w->graph == nth_work(o, 0)->graph &&
+	       w->begin >= c->begin - o->j->slack && w->begin <= c->waited + o->j->slack;
+}
+
+/*
+ * Did each node run as often as there are launches, after its launch, and was that over when
+ * it was waited for?
  */
 static bool nodes_fit(const struct ordering *o, const struct caller *callers, size_t launches,
-		      size_t *looks)
+		      size_t first, size_t *looks)
 {
-	const struct session *s = o->j->s;
+	size_t from = 0;
 
-	if (!launches || o->works_count % launches)
-		return false;
 	for (size_t i = 0; i < o->works_count; i++) {
-		const struct work *w = &s->works[o->works[i]];
-		const struct work *first = &s->works[o->works[i - i % launches]];
-		const struct caller *c = &callers[i % launches];
+		const struct work *w = nth_work(o, i);
 
 		if (!*looks)
 			return false;
 		--*looks;
-		if (!w->graph_node || w->graph_node != first->graph_node ||
-		    w->graph != s->works[o->works[0]].graph ||
-		    w->begin < c->begin - o->j->slack || w->begin > c->waited + o->j->slack)
+		if (w->graph_node != nth_work(o, from)->graph_node) {
+			if (!node_fits(o, from, i, launches, first))
+				return false;
+			from = i;
+		}
+		if (i - from == launches || !work_fits(o, w, &callers[i - from]))
 			return false;
 	}
-	for (size_t i = launches; i < o->works_count; i += launches)
-		if (s->works[o->works[i]].graph_node == s->works[o->works[i - 1]].graph_node)
-			return false;
-	return true;
+	return launches && node_fits(o, from, o->works_count, launches, first);
 }
 
 /* One graph, launched by one call after another. */
@@ -93,26 +147,14 @@ static bool launches_are_alike(const struct ordering *o)
 	return true;
 }
 
-/* How often the first node ran. */
-static size_t runs(const struct ordering *o)
-{
-	const struct work *works = o->j->s->works, *first = &works[o->works[0]];
-	size_t n = 1;
-
-	while (n < o->works_count && works[o->works[n]].graph_node == first->graph_node &&
-	       works[o->works[n]].graph == first->graph)
-		n++;
-	return n;
-}
-
 /* The one call that can have been the first of so many; NULL: none, or several. */
-static const struct caller *only_first(const struct ordering *o, size_t launches)
+static const struct caller *only_first(const struct ordering *o, size_t launches, size_t first)
 {
 	const struct caller *found = NULL;
 	size_t looks = LOOKS_MOST * o->works_count + o->callers_count;
 
 	for (size_t i = 0; i + launches <= o->callers_count; i++) {
-		if (!nodes_fit(o, o->callers + i, launches, &looks))
+		if (!nodes_fit(o, o->callers + i, launches, first, &looks))
 			continue;
 		if (found)
 			return NULL;
@@ -139,8 +181,8 @@ static int match(struct ordering *o)
 {
 	struct session *s = o->j->s;
 	bool one_context = join_one_context(s, o->cover->process);
-	const struct caller *first;
-	size_t launches;
+	const struct caller *caller;
+	size_t launches, first = 0;
 	int err = order_works(o, SORT_GRAPH);
 
 	if (!err)
@@ -150,10 +192,13 @@ static int match(struct ordering *o)
 	for (size_t i = 0; i < o->callers_count; i++)
 		o->callers[i].waited = waited_for(s, o->callers[i].call, one_context);
 	qsort_r(o->works, o->works_count, sizeof(*o->works), by_node, s->works);
-	launches = runs(o);
-	first = only_first(o, launches);
-	for (size_t i = 0; first && i < o->works_count; i++)
-		s->works[o->works[i]].call = first[i % launches].call;
+	launches = runs(o, &first);
+	caller = only_first(o, launches, first);
+	for (size_t from = 0, to; caller && from < o->works_count; from = to) {
+		to = node_end(o, from);
+		for (size_t i = from; i < to; i++)
+			s->works[o->works[i]].call = caller[i - from].call;
+	}
 	return 0;
 }
 
