@@ -79,11 +79,20 @@ static size_t runs(const struct ordering *o, size_t *first)
 	return most;
 }
 
-/*
- * Recording ended amid the last launch, and this node had not run in it yet: all others are
- * between the first node's in this launch and in the next one.
- */
-static bool lacks_last(const struct ordering *o, size_t from, size_t to, size_t first)
+static bool works_fit(const struct ordering *o, size_t from, size_t to, const struct caller *c)
+{
+	for (size_t i = from; i < to; i++, c++) {
+		const struct work *w = nth_work(o, i);
+
+		if (!w->graph_node || w->graph != nth_work(o, 0)->graph ||
+		    w->begin < c->begin - o->j->slack || w->begin > c->waited + o->j->slack)
+			return false;
+	}
+	return true;
+}
+
+/* Each between the first node's in one launch and in the next one. */
+static bool between(const struct ordering *o, size_t from, size_t to, size_t first)
 {
 	for (size_t i = from; i < to; i++, first++)
 		if (nth_work(o, i)->begin < nth_work(o, first)->begin ||
@@ -92,17 +101,24 @@ static bool lacks_last(const struct ordering *o, size_t from, size_t to, size_t 
 	return true;
 }
 
-static bool node_fits(const struct ordering *o, size_t from, size_t to, size_t launches,
-		      size_t first)
+/*
+ * The call that caused a node's first work; NULL: it does not fit, or it is not known. A node
+ * that ran once less was left out where recording began amid the first launch, or ended amid
+ * the last one: which, only its times tell.
+ */
+static const struct caller *node_caller(const struct ordering *o, const struct caller *callers,
+					size_t from, size_t to, size_t launches, size_t first)
 {
-	return to - from == launches ||
-	       (to - from + 1 == launches && lacks_last(o, from, to, first));
-}
+	bool all = works_fit(o, from, to, callers), later;
 
-static bool work_fits(const struct ordering *o, const struct work *w, const struct caller *c)
-{
-	return w->graph_node && w->graph == nth_work(o, 0)->graph &&
-	       w->begin >= c->begin - o->j->slack && w->begin <= c->waited + o->j->slack;
+	if (to - from == launches)
+		return all ? callers : NULL;
+	if (to - from + 1 != launches || !between(o, from, to, first))
+		return NULL;
+	later = works_fit(o, from, to, callers + 1);
+	if (all == later)
+		return NULL;
+	return all ? callers : callers + 1;
 }
 
 /*
@@ -112,23 +128,20 @@ static bool work_fits(const struct ordering *o, const struct work *w, const stru
 static bool nodes_fit(const struct ordering *o, const struct caller *callers, size_t launches,
 		      size_t first, size_t *looks)
 {
-	size_t from = 0;
-
-	for (size_t i = 0; i < o->works_count; i++) {
-		const struct work *w = nth_work(o, i);
-
-		if (!*looks)
+	for (size_t from = 0, to; from < o->works_count; from = to) {
+		if (!works_fit(o, from, from + 1, callers) &&
+		    (launches < 2 || !works_fit(o, from, from + 1, callers + 1)))
 			return false;
-		--*looks;
-		if (w->graph_node != nth_work(o, from)->graph_node) {
-			if (!node_fits(o, from, i, launches, first))
-				return false;
-			from = i;
+		to = node_end(o, from);
+		if (*looks < to - from) {
+			*looks = 0;
+			return false;
 		}
-		if (i - from == launches || !work_fits(o, w, &callers[i - from]))
+		*looks -= to - from;
+		if (!node_caller(o, callers, from, to, launches, first))
 			return false;
 	}
-	return launches && node_fits(o, from, o->works_count, launches, first);
+	return launches > 0;
 }
 
 /* One graph, launched by one call after another. */
@@ -195,9 +208,12 @@ static int match(struct ordering *o)
 	launches = runs(o, &first);
 	caller = only_first(o, launches, first);
 	for (size_t from = 0, to; caller && from < o->works_count; from = to) {
+		const struct caller *c;
+
 		to = node_end(o, from);
+		c = node_caller(o, caller, from, to, launches, first);
 		for (size_t i = from; i < to; i++)
-			s->works[o->works[i]].call = caller[i - from].call;
+			s->works[o->works[i]].call = c[i - from].call;
 	}
 	return 0;
 }
