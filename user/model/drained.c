@@ -31,22 +31,6 @@ static void not_before(struct draining *d, int64_t ts)
 	d->begin = ts > d->begin ? ts : d->begin;
 }
 
-/* The first work of a stream that begins then or later. */
-static uint32_t first_work(const struct session *s, const struct session_stream *st, int64_t ts)
-{
-	uint32_t low = st->first_work, high = st->first_work + st->works;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (s->works[middle].begin < ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* ns of [from, to) in which the device ran works that were recorded, of any process; -ENOMEM. */
 static int64_t recorded_ns(const struct session *s, uint32_t physical, int64_t from, int64_t to)
 {
@@ -57,7 +41,7 @@ static int64_t recorded_ns(const struct session *s, uint32_t physical, int64_t f
 
 	for (size_t i = 0; i < s->streams_count && !err; i++) {
 		const struct session_stream *st = &s->streams[i];
-		uint32_t w = first_work(s, st, from), end = st->first_work + st->works;
+		uint32_t w = join_first_work(s, st, from), end = st->first_work + st->works;
 
 		if (s->devices[st->device].physical != physical)
 			continue;
@@ -89,12 +73,13 @@ static int64_t given(const struct draining *d, const struct work *w)
 static int look_at_stream(struct draining *d, const struct session_stream *st)
 {
 	const struct session *s = d->s;
-	uint32_t first = first_work(s, st, d->cover->begin);
-	const struct work *w = &s->works[first];
+	uint32_t first = join_first_work(s, st, d->cover->begin);
+	const struct work *w;
 	int64_t from, ns;
 
-	if (first == st->first_work + st->works || w->begin >= d->cover->end)
+	if (first == st->first_work + st->works || s->works[first].begin >= d->cover->end)
 		return 0;
+	w = &s->works[first];
 	if (w->call != CALL_NONE && s->calls[w->call].begin < d->asked)
 		d->asked = s->calls[w->call].begin;
 	else if (w->call == CALL_NONE && w->begin < d->asked)
@@ -238,7 +223,7 @@ static void look_at_end(struct draining *d)
 
 	for (size_t i = 0; i < s->streams_count && running; i++) {
 		const struct session_stream *st = &s->streams[i];
-		uint32_t end = first_work(s, st, d->cover->end);
+		uint32_t end = join_first_work(s, st, d->cover->end);
 
 		if (st->process == d->cover->process && end > st->first_work &&
 		    s->works[end - 1].end > last)

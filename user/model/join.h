@@ -51,6 +51,8 @@ enum sort join_sort(const struct session *s, const struct call *c);
 enum sort join_work_sort(const struct work *w);
 /* The first call of the thread that begins then or later; the one after its last: none. */
 uint32_t join_first(const struct session *s, const struct session_thread *t, int64_t when);
+/* The first work of the stream that begins then or later; the one after its last: none. */
+uint32_t join_first_work(const struct session *s, const struct session_stream *st, int64_t when);
 /* The handle that the call was given, 0 if none. */
 uint64_t join_stream(const struct session *s, const struct call *c);
 /* The caller frees: of calls, whether another call that causes work is inside. NULL: no memory. */

@@ -70,6 +70,21 @@ uint32_t join_first(const struct session *s, const struct session_thread *t, int
 	return low;
 }
 
+uint32_t join_first_work(const struct session *s, const struct session_stream *st, int64_t when)
+{
+	uint32_t low = st->first_work, high = st->first_work + st->works;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (s->works[middle].begin < when)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static int thread_callers(struct ordering *o, const struct session_thread *t, enum sort sort,
 			  bool edges)
 {
@@ -126,22 +141,14 @@ static int by_id(const void *pa, const void *pb, void *ctx)
 static int stream_works(struct ordering *o, const struct session_stream *st, enum sort sort)
 {
 	const struct session *s = o->j->s;
-	uint32_t low = st->first_work, high = st->first_work + st->works, end = high;
+	uint32_t w = join_first_work(s, st, o->cover->begin), end = st->first_work + st->works;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (s->works[middle].begin < o->cover->begin)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < end && s->works[low].begin < o->cover->end; low++) {
-		if (join_work_sort(&s->works[low]) != sort || s->works[low].call != CALL_NONE)
+	for (; w < end && s->works[w].begin < o->cover->end; w++) {
+		if (join_work_sort(&s->works[w]) != sort || s->works[w].call != CALL_NONE)
 			continue;
 		if (GROW(o->works, o->works_cap, o->works_count + 1))
 			return -ENOMEM;
-		o->works[o->works_count++] = low;
+		o->works[o->works_count++] = w;
 	}
 	return 0;
 }
