@@ -149,11 +149,27 @@ static void put_depth(struct perfetto *f, uint32_t stream, struct steps *v)
 
 /* ---- GPU busy ---- */
 
+/* Adds what of [begin, end) was watched; *at: the first span that may matter. */
+static void fill_watched(const struct perfetto *f, struct steps *v, const struct spans *watched,
+			 size_t *at, int64_t begin, int64_t end)
+{
+	while (*at < watched->count && watched->items[*at].end <= begin)
+		++*at;
+	for (size_t k = *at; k < watched->count && watched->items[k].begin < end; k++) {
+		const struct span *w = &watched->items[k];
+
+		steps_fill(f, v, w->begin > begin ? w->begin : begin,
+			   w->end < end ? w->end : end);
+	}
+}
+
 /* The union, as the works come: nothing is kept of them. */
-static int busy_of(const struct perfetto *f, uint32_t physical, struct steps *v)
+static int busy_of(const struct perfetto *f, uint32_t physical, const struct spans *watched,
+		   struct steps *v)
 {
 	struct merge merge;
 	int64_t until = INT64_MIN;
+	size_t at = 0;
 	uint32_t i;
 	int err = merge_begin(&merge, f->s, physical);
 
@@ -164,7 +180,7 @@ static int busy_of(const struct perfetto *f, uint32_t physical, struct steps *v)
 
 		if (!export_wants_work(f->s, f->o, i))
 			continue;
-		steps_fill(f, v, w->begin > until ? w->begin : until, w->end);
+		fill_watched(f, v, watched, &at, w->begin > until ? w->begin : until, w->end);
 		if (w->end > until)
 			until = w->end;
 	}
@@ -172,20 +188,22 @@ static int busy_of(const struct perfetto *f, uint32_t physical, struct steps *v)
 	return 0;
 }
 
-/* Of each step the time in which the device was watched; all of it where no file says when. */
-static int watched_of(const struct perfetto *f, uint32_t physical, struct steps *v)
+/* When the device was watched: all of the time where no file says when, and what ran when. */
+static int busy_and_watched(const struct perfetto *f, uint32_t physical, struct steps *busy,
+			    struct steps *watched)
 {
-	struct spans covered;
+	struct span all = { f->begin, f->end };
+	struct spans covered, always = { &all, 1 };
+	const struct spans *v = f->s->sidecars_count ? &covered : &always;
 	int err = device_covered(f->s, physical, &covered);
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < covered.count; i++)
-		steps_fill(f, v, covered.items[i].begin, covered.items[i].end);
-	if (!f->s->sidecars_count)
-		steps_fill(f, v, f->begin, f->end);
+	for (size_t i = 0; i < v->count; i++)
+		steps_fill(f, watched, v->items[i].begin, v->items[i].end);
+	err = busy_of(f, physical, v, busy);
 	spans_free(&covered);
-	return 0;
+	return err;
 }
 
 /* Busy becomes a share of what was watched; the first step of that, count: there is none. */
@@ -194,10 +212,10 @@ static size_t shares_make(struct steps *busy, const struct steps *watched)
 	size_t first = busy->count;
 
 	for (size_t i = busy->count; i-- > 0;) {
-		double part = watched->value[i] > 0 ? busy->value[i] / watched->value[i] : 0;
-
-		busy->value[i] = part < 1 ? part : 1;
-		first = watched->value[i] > 0 ? i : first;
+		if (watched->value[i] <= 0)
+			continue; /* nothing of it is busy, either */
+		busy->value[i] /= watched->value[i];
+		first = i;
 	}
 	return first;
 }
@@ -210,9 +228,7 @@ static int put_busy(struct perfetto *f, size_t gpu, struct steps *v, struct step
 
 	steps_clear(v);
 	steps_clear(watched);
-	err = busy_of(f, f->gpus[gpu].physical, v);
-	if (!err)
-		err = watched_of(f, f->gpus[gpu].physical, watched);
+	err = busy_and_watched(f, f->gpus[gpu].physical, v, watched);
 	if (err)
 		return err;
 	first = shares_make(v, watched);
