@@ -193,7 +193,7 @@ static int busy_and_watched(const struct perfetto *f, uint32_t physical, struct 
 			    struct steps *watched)
 {
 	struct span all = { f->begin, f->end };
-	struct spans covered, always = { &all, 1 };
+	struct spans covered = { 0 }, always = { &all, 1 };
 	const struct spans *v = f->s->sidecars_count ? &covered : &always;
 	int err = device_covered(f->s, physical, &covered);
 
