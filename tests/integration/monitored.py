@@ -87,7 +87,7 @@ class Monitor:
         self._ended = False
         self._lines = threading.Condition()
         self.process = subprocess.Popen(
-            [gbpf.GBPF, "monitor", "--format", "json", *map(str, args)],
+            [gbpf.GBPF, "monitor", "--format", "json", "--apis", *map(str, args)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.pid = self.process.pid
         self.err = ""

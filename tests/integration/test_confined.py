@@ -129,7 +129,8 @@ def test_json_of_a_job_is_as_documented(folders):
     own, other = folders
     with deleted_job(other) as job:
         done = gbpf.run(*command(UNIT, own / "gbpf", "monitor", "--once", "--format", "json",
-                                 "--kernels", "--interval", "2s"), env=with_gpu(own, job.pid))
+                                 "--apis", "--kernels", "--interval", "2s",
+                                 "--max-overhead", "100%"), env=with_gpu(own, job.pid))
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     (process,) = [p for p in told["processes"] if p["pid"] == job.pid]

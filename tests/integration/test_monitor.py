@@ -222,7 +222,9 @@ def test_once_is_one_object(memory):
     interval = json.loads(done.stdout)
     assert 990 * MS <= interval["window_ns"] <= 3000 * MS
     assert begin < interval["mono_ns"] <= time.monotonic_ns()
-    assert process_in(interval, process.pid)["command"].startswith(gbpf.JOB)
+    told = process_in(interval, process.pid)
+    assert told["command"].startswith(gbpf.JOB)
+    assert told["threads"] and told["apis"] is None and told["kernels"] is None
 
 
 def test_it_ends_with_the_last_process_it_was_asked_for(memory):

@@ -34,6 +34,9 @@ def test_a_budget_that_is_none(budget):
     (["--quiet"], "--quiet without --listen"),
     (["--tls-cert", "x", "--listen", "127.0.0.1:0"], "belong together"),
     (["--auth", "x"], "--listen"),
+    (["--apis"], "--apis and --kernels are rows of --format json"),
+    (["--kernels", "--format", "table"], "--apis and --kernels are rows of --format json"),
+    (["--apis", "--format", "json", "--quiet", "--listen", "127.0.0.1:0"], "are rows of"),
     (["-p", "12x"], "'12x' is not a list of process ids"),
 ])
 def test_options_that_do_not_go_together(options, words):

@@ -155,6 +155,35 @@ static void keys_are_escaped_too(void **state)
 	expect(&j, "{\"a\\\"\\ufffd\":1}");
 }
 
+/* Longer than the buffer at each place it can be cut, and whole once the last bracket is. */
+static void longer_than_the_buffer(void **state)
+{
+	for (size_t len = JSON_BUFFER - 12; len < 2 * JSON_BUFFER + 12; len++) {
+		char *in = malloc(len + 1), *expected = malloc(len + 64);
+		struct json j = begin();
+
+		assert_non_null(in);
+		assert_non_null(expected);
+		memset(in, 'x', len);
+		in[len] = '\0';
+		snprintf(expected, len + 64, "[\"%s\",{\"k\":-12.50}]\n0\n", in);
+		json_begin_array(&j);
+		json_string(&j, in);
+		json_begin_object(&j);
+		json_key(&j, "k");
+		json_double(&j, -12.5, 2);
+		json_end_object(&j);
+		json_end_array(&j);
+		putc('\n', j.out);
+		json_init(&j, j.out);
+		json_uint(&j, 0);
+		putc('\n', j.out);
+		expect(&j, expected);
+		free(in);
+		free(expected);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +191,7 @@ int main(void)
 		cmocka_unit_test(numbers_as_printf),
 		cmocka_unit_test(strings),	      cmocka_unit_test(a_nul_is_a_control_byte),
 		cmocka_unit_test(null_string_is_null), cmocka_unit_test(keys_are_escaped_too),
+		cmocka_unit_test(longer_than_the_buffer),
 	};
 
 	return cmocka_run_group_tests_name("json", tests, NULL, NULL);

@@ -54,6 +54,8 @@ static const struct opt opts[] = {
 	{.name = "format", .letter = 'f', .type = OPT_CHOICE, .arg = "FORMAT", .choices = formats,
 	 FIELD(format), .help = "How to print: table (the default) for people, json (one object "
 				"an interval, a line each) for programs."},
+	{.name = "apis", .type = OPT_FLAG, FIELD(watching.apis),
+	 .help = "With json: each function that a process calls, too, with its durations."},
 	{.name = "kernels", .type = OPT_FLAG, FIELD(watching.detail),
 	 .help = "With json: which kernels each process launches, too."},
 	{.name = "quiet", .letter = 'q', .type = OPT_FLAG, FIELD(quiet),
@@ -78,10 +80,13 @@ static const struct opt opts[] = {
 
 static void print(const struct options *o, const struct snapshot *s)
 {
+	unsigned rows = (o->watching.apis ? LIVE_APIS : 0) |
+			(o->watching.detail ? LIVE_KERNELS : 0);
+
 	if (o->quiet)
 		return;
 	if (o->format == FORMAT_JSON)
-		live_json(s, stdout);
+		live_json(s, rows, stdout);
 	else
 		live_table(s, stdout, term_width(STDOUT_FILENO, 100), term_colour(STDOUT_FILENO));
 	fflush(stdout);
@@ -159,6 +164,8 @@ static int check(const struct command *self, const struct options *o)
 	if (!o->listen && (o->cert || o->auth || o->pid_label))
 		return usage(self, "--tls-cert, --auth and --pid-label are for what "
 				   "--listen serves");
+	if ((o->watching.apis || o->watching.detail) && (o->format != FORMAT_JSON || o->quiet))
+		return usage(self, "--apis and --kernels are rows of --format json");
 	if (o->quiet && !o->listen)
 		return usage(self, "--quiet without --listen would do nothing");
 	return EXIT_OK;
@@ -174,7 +181,6 @@ static int run_monitor(const struct command *self, int argc, char **argv)
 	status = opt_parse(self, &o, argc, argv, &first);
 	if (status != OPT_OK)
 		return status == OPT_HELP ? EXIT_OK : EXIT_USAGE;
-	o.watching.apis = o.format == FORMAT_JSON && !o.quiet;
 	o.watching.ever = o.listen != NULL;
 	status = check(self, &o);
 	if (!status)
@@ -192,7 +198,8 @@ static int run_monitor(const struct command *self, int argc, char **argv)
 
 static const struct opt_example examples[] = {
 	{"sudo gbpf monitor", "every CUDA process of this machine, every second"},
-	{"sudo gbpf monitor -p 4242 --once --format json", "one second of one job, for a program"},
+	{"sudo gbpf monitor -p 4242 --once --format json --apis",
+	 "one second of one job, function by function, for a program"},
 	{"sudo gbpf monitor --max-overhead 0.1%", "a tenth of the default cost"},
 	{"sudo gbpf monitor -q --listen 127.0.0.1:9477", "for Prometheus on this machine"},
 	{0},

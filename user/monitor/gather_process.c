@@ -119,19 +119,26 @@ static struct estimate rate_of(const struct gathering *g, const struct mon_proce
 
 /* ---- one API ---- */
 
+/* The first bucket from i on that counted since, or GBPF_BUCKETS: most did not. */
+static size_t next_changed(const uint32_t *bucket, const uint32_t *mark, size_t i)
+{
+	while (i + 8 <= GBPF_BUCKETS && !memcmp(bucket + i, mark + i, 8 * sizeof(*mark)))
+		i += 8;
+	while (i < GBPF_BUCKETS && bucket[i] == mark[i])
+		i++;
+	return i;
+}
+
 static void buckets_since(const struct gbpf_cell *c, const uint32_t *mark, struct histogram *out)
 {
-	uint64_t count = 0;
-	size_t i;
-
-	for (i = 0; i < GBPF_BUCKETS; i++) {
+	memset(out, 0, sizeof(*out));
+	for (size_t i = next_changed(c->bucket, mark, 0); i < GBPF_BUCKETS;
+	     i = next_changed(c->bucket, mark, i + 1)) {
 		uint32_t more = c->bucket[i] - mark[i];
 
 		out->bucket[i] = more;
-		count += more;
+		out->count += more;
 	}
-	out->count = count;
-	out->sum_ns = 0;
 	histogram_limit(out, c->max_ns);
 }
 

@@ -42,6 +42,7 @@ struct mon_api {
 	bool mixed;	  /* that changed in this interval, while windows went on */
 	uint32_t slot;	  /* of its cell */
 	struct cell_read last, begin; /* as read last; when the interval began */
+	uint64_t fresh;	  /* calls since it was read before, while always probed */
 	double peak;	  /* calls a second while probed; falls slowly */
 	uint64_t pool_calls; /* seen since it was looked at last, */
 	int64_t pool_ns;     /* in so long */

@@ -187,7 +187,27 @@ static void sibling(struct json *j, const struct snapshot_process *p)
 	json_end_object(j);
 }
 
-static void process(struct json *j, const struct snapshot_process *p, int64_t now)
+static void apis(struct json *j, const struct snapshot_process *p)
+{
+	size_t i;
+
+	json_begin_array(j);
+	for (i = 0; i < p->apis_count; i++)
+		api(j, &p->apis[i]);
+	json_end_array(j);
+}
+
+static void kernels(struct json *j, const struct snapshot_process *p)
+{
+	size_t i;
+
+	json_begin_array(j);
+	for (i = 0; i < p->kernels_count; i++)
+		kernel(j, &p->kernels[i]);
+	json_end_array(j);
+}
+
+static void process(struct json *j, const struct snapshot_process *p, unsigned rows, int64_t now)
 {
 	size_t i;
 
@@ -202,15 +222,15 @@ static void process(struct json *j, const struct snapshot_process *p, int64_t no
 		thread(j, &p->threads[i], now);
 	json_end_array(j);
 	json_key(j, "apis");
-	json_begin_array(j);
-	for (i = 0; i < p->apis_count; i++)
-		api(j, &p->apis[i]);
-	json_end_array(j);
+	if (rows & LIVE_APIS)
+		apis(j, p);
+	else
+		json_null(j);
 	json_key(j, "kernels");
-	json_begin_array(j);
-	for (i = 0; i < p->kernels_count; i++)
-		kernel(j, &p->kernels[i]);
-	json_end_array(j);
+	if (rows & LIVE_KERNELS)
+		kernels(j, p);
+	else
+		json_null(j);
 	json_end_object(j);
 }
 
@@ -284,7 +304,7 @@ static void self(struct json *j, const struct snapshot_self *s)
 	json_end_object(j);
 }
 
-void live_json(const struct snapshot *s, FILE *out)
+void live_json(const struct snapshot *s, unsigned rows, FILE *out)
 {
 	struct json j;
 	size_t i;
@@ -297,7 +317,7 @@ void live_json(const struct snapshot *s, FILE *out)
 	json_key(&j, "processes");
 	json_begin_array(&j);
 	for (i = 0; i < s->processes_count; i++)
-		process(&j, &s->processes[i], s->mono_ns);
+		process(&j, &s->processes[i], rows, s->mono_ns);
 	json_end_array(&j);
 	json_key(&j, "gpus");
 	json_begin_array(&j);

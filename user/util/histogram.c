@@ -2,6 +2,7 @@
 #include "util/histogram.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #define LAST (GBPF_BUCKETS - 1)
 #define BELOW_MIN (INT64_C(1) << GBPF_BUCKET_MIN_SHIFT)
@@ -81,12 +82,37 @@ void histogram_subtract(struct histogram *to, const struct histogram *from)
 	histogram_limit(to, to->max_ns);
 }
 
-void histogram_limit(struct histogram *h, uint64_t longest)
+static bool eight_empty(const uint64_t *b)
+{
+	return !(b[0] | b[1] | b[2] | b[3] | b[4] | b[5] | b[6] | b[7]);
+}
+
+/* The first bucket from i on that holds something, or GBPF_BUCKETS: most hold nothing. */
+static unsigned next_used(const struct histogram *h, unsigned i)
+{
+	while (i + 8 <= GBPF_BUCKETS && eight_empty(&h->bucket[i]))
+		i += 8;
+	while (i < GBPF_BUCKETS && !h->bucket[i])
+		i++;
+	return i;
+}
+
+/* The last bucket that holds something, or 0. */
+static unsigned last_used(const struct histogram *h)
 {
 	unsigned top = LAST;
 
+	while (top >= 8 && eight_empty(&h->bucket[top - 7]))
+		top -= 8;
 	while (top && !h->bucket[top])
 		top--;
+	return top;
+}
+
+void histogram_limit(struct histogram *h, uint64_t longest)
+{
+	unsigned top = last_used(h);
+
 	if (!h->bucket[top])
 		h->max_ns = 0;
 	else if (longest >= (uint64_t)bucket_low(top) && longest < (uint64_t)bucket_high(top))
@@ -107,10 +133,7 @@ static int64_t within(const struct histogram *h, unsigned i, double part)
 	return low + (int64_t)(part * (double)(high - low));
 }
 
-/*
- * Most buckets are empty, and which are not nobody can foresee: sums of all of them take less
- * time than asking each. They are wider than counts, as the largest of these may be many.
- */
+/* Sums are wider than counts, as the largest of these may be many. */
 int64_t histogram_quantile(const struct histogram *h, double q)
 {
 	unsigned __int128 all = 0, below = 0, need;
@@ -118,7 +141,7 @@ int64_t histogram_quantile(const struct histogram *h, double q)
 	unsigned i;
 
 	/* not h->count: buckets of the kernel are read while it counts */
-	for (i = 0; i < GBPF_BUCKETS; i++)
+	for (i = next_used(h, 0); i < GBPF_BUCKETS; i = next_used(h, i + 1))
 		all += h->bucket[i];
 	if (!all)
 		return -1;
@@ -126,16 +149,12 @@ int64_t histogram_quantile(const struct histogram *h, double q)
 		q = 0;
 	rank = (q < 1 ? q : 1) * (double)all;
 	need = (unsigned __int128)ceil(rank);
-	for (i = 0; i < GBPF_BUCKETS; i++) {
-		below += h->bucket[i];
-		if (below >= need && h->bucket[i]) {
-			double here = (double)h->bucket[i];
+	for (i = next_used(h, 0); i < GBPF_BUCKETS; i = next_used(h, i + 1)) {
+		double here = (double)h->bucket[i];
 
-			below -= h->bucket[i];
+		if (below + h->bucket[i] >= need)
 			return within(h, i, (rank - (double)below) / here);
-		}
+		below += h->bucket[i];
 	}
-	while (!h->bucket[--i])
-		;
-	return within(h, i, 1); /* rounding left the rank beyond the end */
+	return within(h, last_used(h), 1); /* rounding left the rank beyond the end */
 }

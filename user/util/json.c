@@ -4,21 +4,78 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "util/text.h"
 
 void json_init(struct json *j, FILE *out)
 {
-	*j = (struct json){.out = out};
+	j->out = out;
+	j->depth = 0;
+	j->comma[0] = false;
+	j->after_key = false;
+	j->used = 0; /* the buffer is set where it is used: it need not be cleared */
+}
+
+static void flush(struct json *j)
+{
+	fwrite_unlocked(j->buffer, 1, j->used, j->out);
+	j->used = 0;
+}
+
+static void put(struct json *j, char c)
+{
+	if (j->used == JSON_BUFFER)
+		flush(j);
+	j->buffer[j->used++] = c;
+}
+
+static void put_n(struct json *j, const char *s, size_t len)
+{
+	while (len) {
+		size_t room = JSON_BUFFER - j->used, n = len < room ? len : room;
+
+		memcpy(j->buffer + j->used, s, n);
+		j->used += n;
+		s += n;
+		len -= n;
+		if (j->used == JSON_BUFFER)
+			flush(j);
+	}
+}
+
+static void put_text(struct json *j, const char *s)
+{
+	put_n(j, s, strlen(s));
+}
+
+__attribute__((format(printf, 2, 3)))
+static void put_printed(struct json *j, const char *format, ...)
+{
+	char text[512]; /* the longest double has 309 digits before its point */
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (n > 0)
+		put_n(j, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
 }
 
 static void before_value(struct json *j)
 {
 	if (!j->after_key && j->comma[j->depth])
-		putc_unlocked(',', j->out);
+		put(j, ',');
 	j->comma[j->depth] = true;
 	j->after_key = false;
+}
+
+static void after_value(struct json *j)
+{
+	if (!j->depth)
+		flush(j);
 }
 
 static void open_level(struct json *j, char bracket)
@@ -26,14 +83,15 @@ static void open_level(struct json *j, char bracket)
 	before_value(j);
 	assert(j->depth + 1 < JSON_MAX_DEPTH);
 	j->comma[++j->depth] = false;
-	putc_unlocked(bracket, j->out);
+	put(j, bracket);
 }
 
 static void close_level(struct json *j, char bracket)
 {
 	assert(j->depth > 0);
 	j->depth--;
-	putc_unlocked(bracket, j->out);
+	put(j, bracket);
+	after_value(j);
 }
 
 void json_begin_object(struct json *j)
@@ -56,29 +114,29 @@ void json_end_array(struct json *j)
 	close_level(j, ']');
 }
 
-static void put_ascii(FILE *out, unsigned char c)
+static void put_ascii(struct json *j, unsigned char c)
 {
 	switch (c) {
 	case '"':
-		fputs("\\\"", out);
+		put_text(j, "\\\"");
 		break;
 	case '\\':
-		fputs("\\\\", out);
+		put_text(j, "\\\\");
 		break;
 	case '\n':
-		fputs("\\n", out);
+		put_text(j, "\\n");
 		break;
 	case '\t':
-		fputs("\\t", out);
+		put_text(j, "\\t");
 		break;
 	case '\r':
-		fputs("\\r", out);
+		put_text(j, "\\r");
 		break;
 	default:
 		if (c < 0x20 || c == 0x7f)
-			fprintf(out, "\\u%04x", c);
+			put_printed(j, "\\u%04x", c);
 		else
-			putc_unlocked(c, out);
+			put(j, (char)c);
 	}
 }
 
@@ -98,38 +156,44 @@ static size_t plain_length(const char *s, size_t len)
 	return n;
 }
 
-static void put_escaped(FILE *out, const char *s, size_t len)
+static void put_escaped(struct json *j, const char *s, size_t len)
 {
 	for (size_t i = 0; i < len;) {
 		size_t n = plain_length(s + i, len - i);
 
 		if (n) {
-			fwrite_unlocked(s + i, 1, n, out);
+			put_n(j, s + i, n);
 			i += n;
 			continue;
 		}
 		n = text_utf8_length(s + i, len - i);
 
 		if (n == 0) {
-			fputs("\\ufffd", out);
+			put_text(j, "\\ufffd");
 			n = 1;
 		} else if (n == 1) {
-			put_ascii(out, (unsigned char)s[i]);
+			put_ascii(j, (unsigned char)s[i]);
 		} else if (n == 3 && is_line_separator(s + i)) {
-			fprintf(out, "\\u202%c", s[i + 2] == '\xa8' ? '8' : '9');
+			put_printed(j, "\\u202%c", s[i + 2] == '\xa8' ? '8' : '9');
 		} else {
-			fwrite(s + i, 1, n, out);
+			put_n(j, s + i, n);
 		}
 		i += n;
 	}
 }
 
-void json_string_n(struct json *j, const char *s, size_t len)
+static void put_quoted(struct json *j, const char *s, size_t len)
 {
 	before_value(j);
-	putc_unlocked('"', j->out);
-	put_escaped(j->out, s, len);
-	putc_unlocked('"', j->out);
+	put(j, '"');
+	put_escaped(j, s, len);
+	put(j, '"');
+}
+
+void json_string_n(struct json *j, const char *s, size_t len)
+{
+	put_quoted(j, s, len);
+	after_value(j);
 }
 
 void json_string(struct json *j, const char *s)
@@ -142,38 +206,40 @@ void json_string(struct json *j, const char *s)
 
 void json_key(struct json *j, const char *key)
 {
-	json_string(j, key);
-	putc_unlocked(':', j->out);
+	put_quoted(j, key, strlen(key));
+	put(j, ':');
 	j->after_key = true;
 }
 
 /* At least so many digits; where thousands of numbers are written a second, printf() is felt. */
-static void put_digits(FILE *out, uint64_t v, int least)
+static void put_digits(struct json *j, uint64_t v, int least)
 {
 	char digits[24];
 	size_t at = sizeof(digits);
 
 	for (; v || least > 0; v /= 10, least--)
 		digits[--at] = (char)('0' + v % 10);
-	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, out);
+	put_n(j, digits + at, sizeof(digits) - at);
 }
 
 void json_int(struct json *j, int64_t v)
 {
 	before_value(j);
 	if (v < 0)
-		putc_unlocked('-', j->out);
-	put_digits(j->out, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, 1);
+		put(j, '-');
+	put_digits(j, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, 1);
+	after_value(j);
 }
 
 void json_uint(struct json *j, uint64_t v)
 {
 	before_value(j);
-	put_digits(j->out, v, 1);
+	put_digits(j, v, 1);
+	after_value(j);
 }
 
 /* As "%.*f" does, where that is certain: not too large, not near the middle of two. */
-static bool put_fixed(FILE *out, double v, int decimals)
+static bool put_fixed(struct json *j, double v, int decimals)
 {
 	static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
 	double scaled, whole, part;
@@ -190,12 +256,12 @@ static bool put_fixed(FILE *out, double v, int decimals)
 		return false;
 	units = (uint64_t)whole + (part > 0.5);
 	if (signbit(v))
-		putc_unlocked('-', out);
-	put_digits(out, units / powers[decimals], 1);
+		put(j, '-');
+	put_digits(j, units / powers[decimals], 1);
 	if (!decimals)
 		return true;
-	putc_unlocked('.', out);
-	put_digits(out, units % powers[decimals], decimals);
+	put(j, '.');
+	put_digits(j, units % powers[decimals], decimals);
 	return true;
 }
 
@@ -206,18 +272,21 @@ void json_double(struct json *j, double v, int decimals)
 		return;
 	}
 	before_value(j);
-	if (!put_fixed(j->out, v, decimals))
-		fprintf(j->out, "%.*f", decimals, v);
+	if (!put_fixed(j, v, decimals))
+		put_printed(j, "%.*f", decimals, v);
+	after_value(j);
 }
 
 void json_bool(struct json *j, bool v)
 {
 	before_value(j);
-	fputs(v ? "true" : "false", j->out);
+	put_text(j, v ? "true" : "false");
+	after_value(j);
 }
 
 void json_null(struct json *j)
 {
 	before_value(j);
-	fputs("null", j->out);
+	put_text(j, "null");
+	after_value(j);
 }

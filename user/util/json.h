@@ -2,7 +2,8 @@
 /*
  * A JSON writer: keeps track of commas and nesting, escapes every string, and
  * turns bytes that are not UTF-8 into U+FFFD, so that what comes out is valid
- * whatever a target put into a name.
+ * whatever a target put into a name. What it wrote is in the stream when its outermost
+ * value is whole; until then nobody else writes there.
  */
 #ifndef GBPF_UTIL_JSON_H
 #define GBPF_UTIL_JSON_H
@@ -13,12 +14,15 @@
 #include <stdio.h>
 
 #define JSON_MAX_DEPTH 16
+#define JSON_BUFFER 1024 /* stdio is called once for so many bytes, and not for each token */
 
 struct json {
 	FILE *out;
 	unsigned depth;
 	bool comma[JSON_MAX_DEPTH]; /* this level already has an element */
 	bool after_key;
+	size_t used;
+	char buffer[JSON_BUFFER];
 };
 
 void json_init(struct json *j, FILE *out);
