@@ -125,6 +125,22 @@ def test_counters_tell_what_can_be_counted_by_hand(tmp_path):
     assert trace.counter("launches/s") == [(1_000_000, 0), (1_100_000, 10_000), (1_300_000, 0)]
 
 
+def test_busy_is_a_share_of_what_was_watched(tmp_path):
+    """Watched from the middle of a step of 0.1 ms to that of another."""
+    r = recordings.Recording(start=1_000_000)
+    r.process(9)
+    r.device(9)
+    r.shape(9, 1, "k")
+    for begin, end in ((1_070_000, 1_120_000), (1_940_000, 1_960_000)):
+        c = r.call(9, 9, recordings.LAUNCH, begin - 10_000, begin - 5_000)
+        r.work(9, recordings.KERNEL, begin, end, c)
+    r.sidecar(9, 1_050_000, 1_950_000)
+    recording = r.write(tmp_path / "t.gbpf", window=(1_000_000, 2_000_000))
+    # 30 us of the 50 of the first step, 20 of the next one's 100, 10 of the last one's 50
+    assert perfetto(recording, tmp_path / "t.pftrace").counter("GPU busy") == [
+        (1_000_000, 60), (1_100_000, 20), (1_200_000, 0), (1_900_000, 20), (2_000_000, 0)]
+
+
 def test_marks_say_what_was_lost_and_when_gbpf_watched(job, tmp_path):
     trace = perfetto(job[1], tmp_path / "t.pftrace")
     marks = {(m.name, trace.track_name(m.track)): m for m in trace.instants}
