@@ -12,6 +12,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -22,6 +23,8 @@ if not BUILD.is_absolute():
     BUILD = ROOT / BUILD
 
 collect_ignore_glob = ["gpu/*"]
+if not (os.environ.get("TRACE_PROCESSOR") or shutil.which("trace_processor_shell")):
+    collect_ignore_glob.append("*/test_trace_processor.py")
 
 MARKS = {
     "parallel": "an integration test that may run beside others",

@@ -161,6 +161,15 @@ static inline void feed_window(struct feed *f, int64_t begin, int64_t end)
 	feed_add(f, &r);
 }
 
+/* What the clocks showed at that moment of CLOCK_MONOTONIC. */
+static inline void feed_clock(struct feed *f, int64_t monotonic, int64_t realtime, int64_t boottime)
+{
+	struct record r = { .kind = RECORD_CLOCK,
+			    .clock = { monotonic, realtime, boottime, .error = 50 } };
+
+	feed_add(f, &r);
+}
+
 static inline void feed_info(struct feed *f, const char *key, const char *value)
 {
 	struct record r = { .kind = RECORD_INFO, .info = { key, value } };

@@ -323,6 +323,8 @@ static inline struct session *gpu_random(struct feed *f, const struct gpu_random
 
 	assert_true(o->streams <= 256 && o->devices && o->streams >= o->devices);
 	feed_start(f);
+	feed_clock(f, 1000, 1700000000000001000, 5001000);
+	feed_clock(f, 1200000, 1700000000001200007, 6200000); /* somebody set it, a little */
 	for (unsigned p = 0; p < o->processes; p++) {
 		f->pid = f->tid = 1000 * (p + 1);
 		feed_process(f, 500, RECORD_PROCESS_SEEN, f->pid, 5000000000, "train");
