@@ -48,7 +48,12 @@ def launches(recording):
 
 
 def trace(recording, *command, options=()):
-    done = gbpf("trace", "-o", recording, *options, "--", *command)
+    """
+    Ahead of others that want a CPU: a thread is held for 40 ms at most, and what it calls
+    after that is not seen if gbpf has not run until then.
+    """
+    done = gbpf("trace", "-o", recording, *options, "--", *command,
+                preexec_fn=lambda: os.setpriority(os.PRIO_PROCESS, 0, -19))
     assert done.returncode == 0, done.stderr
     assert "done" in done.stdout
     return done
@@ -84,7 +89,7 @@ def test_on_each_rung(tmp_path, rung):
     # one function only: the last rung takes a tenth of a second to detach each
     trace(recording, TARGET, "calls", fresh(tmp_path), 100,
           options=["--rung", rung, "--api", "cuLaunchKernel"])
-    assert launches(recording) == 100
+    assert launches(recording) == 100, (info(recording), view(recording, "api_sum")["quality"])
 
 
 def test_in_a_child_of_the_command(tmp_path):
