@@ -23,7 +23,8 @@ if not BUILD.is_absolute():
     BUILD = ROOT / BUILD
 
 collect_ignore_glob = ["gpu/*"]
-if not (os.environ.get("TRACE_PROCESSOR") or shutil.which("trace_processor_shell")):
+os.environ.setdefault("TRACE_PROCESSOR", shutil.which("trace_processor_shell") or "")
+if not os.environ["TRACE_PROCESSOR"]:
     collect_ignore_glob.append("*/test_trace_processor.py")
 
 MARKS = {

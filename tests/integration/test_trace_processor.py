@@ -7,14 +7,13 @@ these tests are not collected (tests/conftest.py) and nothing says that they pas
 """
 import csv
 import os
-import shutil
 
 import gbpf
 import pytest
 import recordings
 import test_export_random as random_sessions
 
-PROGRAM = os.environ.get("TRACE_PROCESSOR") or shutil.which("trace_processor_shell")
+PROGRAM = os.environ["TRACE_PROCESSOR"]
 QUESTIONS = {
     "faults": """select name, idx, value from stats
         where severity in ('error', 'data_loss') and value != 0""",
