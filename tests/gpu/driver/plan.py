@@ -15,6 +15,7 @@ import gputime_others
 import leaving
 import measure
 import monitor
+import numbering
 import residue
 import residue_many
 from check import JOBS, Skip
@@ -161,6 +162,7 @@ PLAN = [
     Entry("residue", residue.prepare, residue.run, 160, True,
           "training step after detaching / before, against a job never traced"),
     *residue_many.entries(Entry),
+    *numbering.entries(Entry),
     *leaving.entries(Entry),
     *monitor.entries(Entry),
     Entry("slowdown", one_train, measure.run_slowdown, 600, True,

@@ -16,6 +16,7 @@ import cupti
 import gputime
 import lanes
 import stats
+from jobs import Trouble
 
 COUNT = 4           # lanes
 SECONDS = 390       # for all of it
@@ -30,11 +31,10 @@ GPU_TIME = "GPU time"
 # Orders to the job (gate.py) while it rests. Between on and off it works for TRACED_S.
 ALONE = {
     NOTHING: ([], []),
+    "works, never a call": ([f"on {cupti.WORKS}"], ["off"]),
     "works, all calls in moments": ([f"on {cupti.WORKS}+"], ["off"]),
-    "works, records of launches in moments": ([f"on {cupti.WORKS}f"], ["off"]),
-    "works, callbacks of launches in moments": ([f"on {cupti.WORKS}c"], ["off"]),
-    "all calls in moments, then domains": ([f"on {cupti.WORKS}+"], ["off", "reset domains"]),
-    "all calls in moments, then functions": ([f"on {cupti.WORKS}+"], ["off", "reset functions"]),
+    "works, launches in moments": ([f"on {cupti.WORKS}f"], ["off"]),
+    "works, launches in moments, kept so": ([f"on {cupti.WORKS}k"], ["off"]),
 }
 
 Told = collections.namedtuple("Told", "arm ratio detail")
@@ -113,6 +113,8 @@ def lane_of(lane, arms, until):
         following = lane.start("train")
         try:
             found.append(one(lane, job, arms, rng))
+        except Trouble as error:
+            lane.check.expect("a job lives", False, str(error))
         finally:
             job.close()
             job = following

@@ -34,13 +34,11 @@ static struct {
 	int (*version)(uint32_t *version);
 	int (*next)(uint8_t *buffer, size_t valid, uint8_t **record);
 	int (*domain)(uint32_t on, void *subscriber, int domain);
-	int (*callback)(uint32_t on, void *subscriber, int domain, uint32_t cbid);
 	int (*function[DOMAINS])(uint32_t cbid, uint8_t on); /* from 12.5 on, else NULL */
 	const struct layout *layout;
 	uint64_t kinds;
 	enum cupti_alone_calls calls;
 	bool running;
-	void *subscriber; /* while calls are told by callbacks */
 	atomic_bool leaving;
 	FILE *log; /* NULL: records are thrown away */
 	pthread_t thread;
@@ -109,8 +107,7 @@ int cupti_alone_open(const char *path)
 	    !find(h, "cuptiFinalize", &client.finalize) ||
 	    !find(h, "cuptiGetVersion", &client.version) ||
 	    !find(h, "cuptiActivityGetNextRecord", &client.next) ||
-	    !find(h, "cuptiEnableDomain", &client.domain) ||
-	    !find(h, "cuptiEnableCallback", &client.callback))
+	    !find(h, "cuptiEnableDomain", &client.domain))
 		return -1;
 	(void)find(h, "cuptiActivityEnableDriverApi", &client.function[0]);
 	(void)find(h, "cuptiActivityEnableRuntimeApi", &client.function[1]);
@@ -165,42 +162,8 @@ static int functions(bool on, bool all)
 	return client.function[0] && client.function[1] ? 0 : -1;
 }
 
-/* CUpti_CallbackData: callbackSite at 0 (0: the call begins), correlationId at 64. */
-static void on_call(void *user, int domain, uint32_t cbid, const void *data)
-{
-	uint32_t site, correlation;
-	struct timespec t;
-
-	(void)user;
-	memcpy(&site, data, sizeof(site));
-	memcpy(&correlation, (const char *)data + 64, sizeof(correlation));
-	if (site || !client.log)
-		return;
-	clock_gettime(CLOCK_REALTIME, &t);
-	fprintf(client.log, "call %d %u %d %lld %u\n", domain, correlation, gettid(),
-		(long long)t.tv_sec * 1000000000 + t.tv_nsec, cbid);
-}
-
-static void callbacks(bool on)
-{
-	if (on && client.subscribe(&client.subscriber, (void *)on_call, NULL))
-		return;
-	for (int domain = 0; domain < DOMAINS; domain++)
-		for (uint32_t cbid = 1; cbid < FUNCTIONS && client.subscriber; cbid++)
-			if (launches(domain, cbid))
-				(void)client.callback(on, client.subscriber, domain + 1, cbid);
-	if (on || !client.subscriber)
-		return;
-	(void)client.unsubscribe(client.subscriber);
-	client.subscriber = NULL;
-}
-
 static void calls(bool on)
 {
-	if (client.calls == CUPTI_ALONE_CALLBACKS) {
-		callbacks(on);
-		return;
-	}
 	if (client.calls == CUPTI_ALONE_LAUNCHES && on)
 		(void)functions(false, false);
 	kinds(on);
@@ -261,6 +224,8 @@ int cupti_alone_on(uint64_t kinds, enum cupti_alone_calls calls)
 	client.kinds = kinds;
 	client.calls = calls;
 	client.running = true;
+	if (calls == CUPTI_ALONE_LAUNCHES_KEPT)
+		(void)functions(false, false);
 	if (!result && pthread_create(&client.thread, NULL, work, NULL)) {
 		client.running = false;
 		result = -1;

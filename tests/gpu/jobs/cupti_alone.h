@@ -10,11 +10,11 @@ int cupti_alone_open(const char *path);
 /* Holds the subscriber's slot for a moment. */
 int cupti_alone_subscribe(void);
 /*
- * Calls, in moments as the sidecar has them: records of all, of those that launch, or callbacks
- * of those.
+ * Records of calls, in moments as the sidecar has them: of all, or of those that launch, with the
+ * choice of functions taken back after each moment, or kept.
  */
 enum cupti_alone_calls {
-	CUPTI_ALONE_NONE, CUPTI_ALONE_KINDS, CUPTI_ALONE_LAUNCHES, CUPTI_ALONE_CALLBACKS,
+	CUPTI_ALONE_NONE, CUPTI_ALONE_KINDS, CUPTI_ALONE_LAUNCHES, CUPTI_ALONE_LAUNCHES_KEPT,
 };
 /* Registers buffers; kinds by their number's bit, without a pause. */
 int cupti_alone_on(uint64_t kinds, enum cupti_alone_calls calls);

@@ -128,9 +128,9 @@ class CuptiAlone:
             raise OSError(f"CUPTI says {result}")
 
     def on(self, kinds):
-        """kinds by number; at the end "+", "f" or "c": how calls are told, in moments."""
-        mask = sum(1 << int(k) for k in kinds.rstrip("+fc").split(","))
-        calls = {"+": 1, "f": 2, "c": 3}.get(kinds[-1], 0)
+        """kinds by number; at the end "+", "f" or "k": how calls are told, in moments."""
+        mask = sum(1 << int(k) for k in kinds.rstrip("+fk").split(","))
+        calls = {"+": 1, "f": 2, "k": 3}.get(kinds[-1], 0)
         self.check(self.lib.cupti_alone_on(ctypes.c_uint64(mask), calls))
 
     def reset(self, how):

@@ -152,6 +152,33 @@ class Locked(Matmul):
         super().queue()
 
 
+class Threads(Matmul):
+    """Four threads launch at the same time, each to a stream of its own."""
+
+    def __init__(self):
+        super().__init__(256)
+
+    def prepare(self):
+        super().prepare()
+        self.begin, self.done = threading.Barrier(5), threading.Barrier(5)
+        for _ in range(4):
+            threading.Thread(target=self.other, daemon=True).start()
+
+    def other(self):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            a, b = (torch.randn(256, 256, device="cuda") for _ in "ab")
+            while True:
+                self.begin.wait()
+                for _ in range(10):
+                    a @ b
+                self.done.wait()
+
+    def queue(self):
+        self.begin.wait()
+        super().queue()
+        self.done.wait()
+
+
 class Accumulates(Train):
     """Four backward passes, then one step of the optimizer."""
 
@@ -234,7 +261,7 @@ class Spins(Matmul):
 MODES = {
     "big-graph": BigGraph, "pinned": Pinned, "prefetch": Prefetch, "decode": Decode,
     "conv": Convolutions, "empty-cache": EmptyCache, "polls": Polls, "locked": Locked,
-    "accumulates": Accumulates, "alternates": Alternates, "big-train": BigTrain,
+    "threads": Threads, "accumulates": Accumulates, "alternates": Alternates, "big-train": BigTrain,
     "half-idle": HalfIdle, "sync-each": SyncEach, "spins": Spins,
     "neighbour": lambda: Matmul(2048),
 }
