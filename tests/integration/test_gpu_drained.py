@@ -31,7 +31,8 @@ def attached(tmp_path, job, seconds):
     path = tmp_path / "t.gbpf"
     with gbpf.job(tmp_path, *job, "--wait", "sleep", "--duration", 0) as process:
         time.sleep(1)
-        with gbpf.tracing(path, "-p", process.pid, "-d", 0, *works.OPTIONS) as tracer:
+        with gbpf.tracing(path, "-p", process.pid, "-d", 0, "--cupti-calls",
+                          *works.OPTIONS) as tracer:
             gbpf.wait_until(lambda: (tmp_path / "t.gbpf.part").exists() or path.exists())
             time.sleep(seconds)
     assert tracer.returncode == 0, tracer.err

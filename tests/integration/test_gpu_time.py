@@ -55,14 +55,17 @@ def alone_with_its_directory():
 # ---- a command ----
 
 
-def test_a_command_with_threads_and_children(tmp_path):
+@pytest.mark.parametrize("options", [(), ("--cupti-calls",)], ids=["numbers", "calls"])
+def test_a_command_with_threads_and_children(tmp_path, options):
     before = alone_with_its_directory()
-    done, rec, truths = command(tmp_path, "--iterations", "3", "--threads", "3", "--children", "2")
+    done, rec, truths = command(tmp_path, "--iterations", "3", "--threads", "3", "--children", "2",
+                                options=options)
     assert done.returncode == 0, done.stderr
     assert len(truths) == 3
     for one in truths.values():
         assert works.check_process(rec, one) == len(one.work) > 200
-        assert works.check_calls(rec, one)
+        assert bool(works.check_calls(rec, one)) == bool(options)
+    assert bool(rec.calls) == bool(options)
     assert not rec.of("refused") and not rec.of("dropped") and not rec.of("bad")
     assert {d["name"] for d in rec.devices} == {"Simulated H200"}
     assert "Sidecar            3 processes" in done.stdout
@@ -75,7 +78,8 @@ def test_a_command_with_threads_and_children(tmp_path):
 @pytest.mark.parametrize("api", [
     "runtime", pytest.param("driver", marks=pytest.mark.long)])
 def test_every_form_of_work(tmp_path, pattern, api):
-    done, rec, truths = command(tmp_path, "--pattern", pattern, "--iterations", "3", "--api", api)
+    done, rec, truths = command(tmp_path, "--pattern", pattern, "--iterations", "3", "--api", api,
+                                options=("--cupti-calls",))
     assert done.returncode == 0, done.stderr
     (one,) = truths.values()
     assert works.check_process(rec, one) == len(one.work) > 30
@@ -139,7 +143,7 @@ STEADY = ("--pattern", "steady", "--rate", "2000", "--duration", "0")
 
 def test_a_running_process(tmp_path):
     with gbpf.job(tmp_path, *STEADY, "--threads", "2") as job:
-        done, rec = attach(tmp_path, "-p", job.pid)
+        done, rec = attach(tmp_path, "-p", job.pid, "--cupti-calls")
         assert job.poll() is None
     assert job.returncode == 0
     assert done.returncode == 0, done.stderr

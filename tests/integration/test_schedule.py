@@ -183,7 +183,7 @@ def test_nothing_of_the_target_is_changed_while_waiting(tmp_path):
                 seen.append((code(steps.pid, cuda, hooked) != clean,
                              code(steps.pid, torch, marker) != unmarked))
                 time.sleep(0.005)
-        # Who looks seldom may miss a window: that the calls were probed in each, the recording says.
+        # Who looks seldom may miss a window; that the calls were probed in it, the recording says.
         assert any(calls for calls, _ in seen) and (False, True) in seen, seen
         gbpf.wait_until(lambda: code(steps.pid, torch, marker) == unmarked)
         assert code(steps.pid, cuda, hooked) == clean

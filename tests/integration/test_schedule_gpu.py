@@ -150,7 +150,8 @@ def test_windows_of_a_command(tmp_path):
 def test_a_full_queue_reaches_into_its_windows(tmp_path):
     """Work launched in the warm-up runs in the window: the GPU was busy with it."""
     rec, _ = command(tmp_path, "--pattern", "nosync", "--rate", 0, "--dispatch-ns", 20_000,
-                     "--kernel-ns", 60_000, "--duration", "2.2")
+                     "--kernel-ns", 60_000, "--duration", "2.2",
+                     options=(*TIMES, "--cupti-calls"))
     inside, earlier = check(rec, 3)
     assert inside > 200 and earlier > 200, (inside, earlier)
     (stream,) = view(rec.path, "stream_sum")["rows"]

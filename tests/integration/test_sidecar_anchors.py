@@ -56,7 +56,7 @@ def clusters(calls):
 def test_now_and_then_calls_are_recorded(target, lib, cupti):
     t = target(lib=lib, cupti=cupti)
     t.tell("busy", 1)
-    loader = t.started()
+    loader = t.started(flags=wire.WITH_CALLS)
     wait_until(t, loader, 3)
     assert loader.stop().type == wire.ENDED
     t.tell("busy", 0)
@@ -79,7 +79,7 @@ def test_now_and_then_calls_are_recorded(target, lib, cupti):
 def test_the_first_moment_waits_for_a_launch(target):
     """Not for any call."""
     t = target()
-    loader = t.started()
+    loader = t.started(flags=wire.WITH_CALLS)
     t.tell("sync")
     loader.wait(0.15)
     t.tell("sync")
@@ -101,7 +101,7 @@ def test_the_first_moment_waits_for_a_launch(target):
 
 def test_a_later_moment_ends_without_a_call(target):
     t = target()
-    loader = t.started()
+    loader = t.started(flags=wire.WITH_CALLS)
     t.tell("launch", FIRST)
     wait_until(t, loader, 3)
     for moment in moments(t)[1:3]:
@@ -110,6 +110,22 @@ def test_a_later_moment_ends_without_a_call(target):
     assert not CALLS & t.still_on() or len(moments(t)) > 3
     assert len(loader.took(wire.CALL)) == FIRST
     assert loader.stop().type == wire.ENDED and t.still_on() == set()
+
+
+@pytest.mark.parametrize("lib", ["lib", "lib-cupti133"])
+def test_where_works_are_numbered_no_call_is_ever_recorded(target, lib):
+    """What that would leave behind, every call of the job would pay for until it ends."""
+    t = target(lib=lib)
+    loader = t.started()
+    for _ in range(3):
+        t.tell("launch", 5)
+        t.tell("sync")
+    loader.wait(0.7)
+    assert not moments(t) and not CALLS & t.still_on()
+    assert loader.stop().type == wire.ENDED and t.still_on() == set()
+    assert not CALLS & {kind for f, kind, _ in t.calls() if f == "cuptiActivityEnable"}
+    assert not loader.took(wire.CALL)
+    assert [w.correlation for w in loader.works(wire.KERNEL)] == list(range(1, 16))
 
 
 def test_all_calls_of_a_window(target):
@@ -133,7 +149,7 @@ def test_all_calls_of_a_window(target):
 def test_what_cannot_be_switched_ends_the_window(target, function, nth):
     """Of the kinds, six are enabled first; and what could not be switched off is tried again."""
     t = target(SIMCUPTI_FAIL=f"{function}=8@{nth}")
-    loader = t.started()
+    loader = t.started(flags=wire.WITH_CALLS)
     t.tell("launch", FIRST)
     answer = loader.answer()
     assert (answer.type, answer.code) == (wire.FAILED, 8), answer
@@ -145,7 +161,7 @@ def test_what_cannot_be_switched_ends_the_window(target, function, nth):
 
 def test_the_loader_goes_within_a_moment(target):
     t = target()
-    loader = t.started()
+    loader = t.started(flags=wire.WITH_CALLS)
     assert CALLS <= t.still_on()
     loader.close()
     left(t)
@@ -154,7 +170,7 @@ def test_the_loader_goes_within_a_moment(target):
 
 def test_exit_within_a_moment(target):
     t = target()
-    loader = t.started()
+    loader = t.started(flags=wire.WITH_CALLS)
     assert CALLS <= t.still_on()
     t.process.stdin.write("exit 0\n")
     t.process.stdin.flush()
@@ -164,7 +180,7 @@ def test_exit_within_a_moment(target):
 
 def test_a_child_has_no_moments(target):
     t = target()
-    loader = t.started()
+    loader = t.started(flags=wire.WITH_CALLS)
     assert t.tell("fork", -1) == 0
     assert loader.stop().type == wire.ENDED and t.still_on() == set()
     pids = {line.split()[0] for line in open(t.log, encoding="ascii")}
@@ -174,7 +190,7 @@ def test_a_child_has_no_moments(target):
 def test_another_profiler_takes_over_within_a_moment(target):
     """It records calls of the runtime, and goes on to do so; the driver's are off."""
     t = target()
-    loader = t.started()
+    loader = t.started(flags=wire.WITH_CALLS)
     assert CALLS <= t.still_on()
     for word in ("subscribe", "register", "enable", "calls"):
         assert t.tell("other", word) == 0
@@ -187,7 +203,7 @@ def test_another_profiler_takes_over_within_a_moment(target):
 def test_another_profiler_may_come_within_a_moment(target):
     """Told of it before it is there: calls are off at once, the rest a little later."""
     t = target()
-    loader = t.started()
+    loader = t.started(flags=wire.WITH_CALLS)
     assert t.tell("other", "subscribe") == 0
     assert loader.stop(wire.FOREIGN).type == wire.WITHDREW
     assert not CALLS & t.still_on() and CONCURRENT in t.still_on()

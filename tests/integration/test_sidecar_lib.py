@@ -111,7 +111,7 @@ def test_every_piece_of_work_is_recorded_once(build, tmp_path, pattern, api, lib
 def test_of_calls_those_that_launch_are_told(build, tmp_path, api):
     """Here as long as the first flush takes to come; all others stay with CUPTI."""
     job = Job(build, tmp_path, "--pattern", "train", "--iterations", 3, "--api", api)
-    loader, truth, _ = job.record()
+    loader, truth, _ = job.record(wire.WITH_CALLS)
     compare_work(loader, truth)
     told = {c.correlation for c in loader.took(wire.CALL)}
     assert told and told <= {w.correlation for w in truth.work}

@@ -187,7 +187,7 @@ def test_errors_of_cupti(target, function, nth, kind):
     """What it says is passed on, nothing stays switched on, and the job goes on."""
     t = target(SIMCUPTI_FAIL=f"{function}=8@{nth}")
     loader = t.attach()
-    answer = loader.hello()
+    answer = loader.hello(wire.WITH_CALLS)
     if kind == "hello":
         assert answer.type == wire.REFUSED and "version" in answer.text
         return

@@ -121,6 +121,8 @@ static int enable_kind(uint32_t kind, bool on, const void *caller)
 		return CUPTI_INVALID_KIND;
 	pthread_mutex_lock(&cupti.lock);
 	cupti_guard_enable(kind, on, caller);
+	if (on && (kind == CUPTI_DRIVER || kind == CUPTI_RUNTIME))
+		atomic_store(&cupti.by_call, true);
 	off = !on && atomic_load(&cupti.on[kind]);
 	err = listen_to(&cupti.on[kind], on);
 	if (off && (kind == CUPTI_DRIVER || kind == CUPTI_RUNTIME))

@@ -25,6 +25,7 @@ struct cupti_settings {
 	size_t kernel_size, copy_size, overhead_size;
 	enum cupti_graph_ids graph_ids; /* of sessions after the first */
 	uint32_t first_correlation;
+	bool by_launch; /* only launches have ids, until calls are recorded for the first time */
 	unsigned drop, start0, end0, negative; /* of the device's records every Nth, 0: none */
 	int64_t offset_ns, drift_ppm;
 	const char *fail, *delay, *log;
@@ -104,6 +105,7 @@ struct cupti {
 	struct cupti_list pending;
 	uint64_t dropped, device_records;
 	atomic_uint correlation; /* the next call's */
+	atomic_bool by_call;	 /* calls were recorded, and each has an id from then on */
 	atomic_uint offs[2];	 /* calls of the driver, of the runtime: recorded no more */
 	atomic_uint life;	 /* finalized, or forked, so often */
 	struct cupti_buffer *device; /* being filled, drain's; which one it is: lock's, too */

@@ -47,16 +47,39 @@ static bool recorded(const struct sim_call *c)
 	       !atomic_load_explicit(&cupti.left_out[c->cbid], memory_order_relaxed);
 }
 
+/* As an H200 with CUPTI 13.0 does it: as long as no calls were recorded, launches have ids. */
+static bool by_launch(void)
+{
+	return cupti.set.by_launch && !atomic_load(&cupti.by_call) &&
+	       !atomic_load_explicit(&cupti.callbacks_on, memory_order_relaxed);
+}
+
+static uint32_t next_id(void)
+{
+	uint32_t id = 0;
+
+	while (!id)
+		id = atomic_fetch_add(&cupti.correlation, 1);
+	return id;
+}
+
+static uint32_t number(void)
+{
+	return by_launch() && atomic_load(&cupti.enabled) ? next_id() : 0;
+}
+
 static void enter(struct sim_call *c)
 {
 	int none = 0;
 
 	c->begin = 0;
+	if (by_launch())
+		return;
 	if (!atomic_load_explicit(&cupti.enabled, memory_order_relaxed) &&
 	    !atomic_load_explicit(&cupti.callbacks_on, memory_order_relaxed))
 		return;
-	while (!c->correlation)
-		c->correlation = atomic_fetch_add(&cupti.correlation, 1);
+	if (!c->correlation)
+		c->correlation = next_id();
 	call_back(c, CUPTI_API_ENTER, &none);
 	c->offs = atomic_load(&cupti.offs[c->runtime]);
 	if (!recorded(c))
@@ -160,4 +183,4 @@ static void reset(uint32_t context)
 		cupti_deliver(true, false);
 }
 
-const struct sim_hooks cupti_hooks = { enter, leave, work, told, unload, reset };
+const struct sim_hooks cupti_hooks = { enter, leave, work, told, number, unload, reset };

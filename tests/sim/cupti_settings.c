@@ -50,6 +50,13 @@ static const struct version *find_version(const char *name)
 	return NULL;
 }
 
+static bool by_launch(const struct version *v)
+{
+	const char *text = getenv("SIMCUPTI_NUMBERS");
+
+	return text ? !strcmp(text, "launches") : v->number >= 130000;
+}
+
 static enum cupti_graph_ids graph_ids(const struct version *v)
 {
 	const char *text = getenv("SIMCUPTI_GRAPH_IDS");
@@ -74,6 +81,7 @@ void cupti_settings_read(struct cupti_settings *s)
 		.copy_size = v->copy_size,
 		.overhead_size = v->overhead_size,
 		.graph_ids = graph_ids(v),
+		.by_launch = by_launch(v),
 		.first_correlation = (uint32_t)number("SIMCUPTI_CORRELATION", 1),
 		.drop = (unsigned)number("SIMCUPTI_DROP", 0),
 		.start0 = (unsigned)number("SIMCUPTI_START0", 0),

@@ -129,6 +129,8 @@ void sim_work_tell(const struct sim_stream *s, const struct sim_span *when, stru
 	w->is.device = (uint32_t)s->ctx->device;
 	w->is.context = sim_context_id(s->ctx);
 	w->is.stream = s->id;
+	if (hooks && !correlation)
+		correlation = hooks->number();
 	w->is.correlation = hooks ? correlation : 0;
 	w->is.told = hooks ? hooks->told(correlation) : 0;
 	if (keep)

@@ -50,6 +50,8 @@ struct sim_hooks {
 	void (*work)(const struct sim_work *w);
 	/* What the record of a work says, that this call causes on this thread. */
 	uint32_t (*told)(uint32_t correlation);
+	/* The id of a call that has none and causes work; 0: nobody numbers. */
+	uint32_t (*number)(void);
 	void (*unload)(char *name); /* the kernel is gone; its name is the hook's to free */
 	void (*reset)(uint32_t context); /* a context goes */
 };

@@ -58,7 +58,7 @@ static int set_up(void **state)
 		.pool.lock = PTHREAD_MUTEX_INITIALIZER,
 		.pid = getpid(),
 		.layout = layout_of(CUPTI_13_0),
-		.window.thread_type = CUPTI_THREAD_SYSTEM,
+		.window = { .thread_type = CUPTI_THREAD_SYSTEM, .flags = WIRE_CALLS },
 		.cupti = {
 			.enable = fake_enable,
 			.disable = fake_disable,
@@ -110,6 +110,30 @@ static void a_moment_lasts_until_a_call_was_seen(void **state)
 	assert_int_equal(step(), 0);
 	assert_int_equal(fake.on | session.window.kinds, 0);
 	assert_true(session.anchors.due >= begun + 500 * MS);
+}
+
+/* Versions that number works without need none, unless they are asked for. */
+static void numbers_need_no_calls(void **state)
+{
+	static const struct {
+		uint32_t version, flags;
+		uint64_t on;
+	} cases[] = {
+		{ 18, 0, CALLS }, { 28, 0, CALLS }, { CUPTI_13_0, 0, 0 }, { CUPTI_13_3, 0, 0 },
+		{ CUPTI_13_4, 0, 0 }, { CUPTI_13_0, WIRE_CALLS, CALLS },
+		{ CUPTI_13_0, WIRE_ALL_API, CALLS },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		session.layout = layout_of(cases[i].version);
+		session.window.flags = cases[i].flags;
+		assert_int_equal(anchors_begin(&session), 0);
+		assert_int_equal(fake.on, cases[i].on);
+		if (!cases[i].on)
+			assert_int_equal(anchors_step(&session, INT64_MAX - 1), 0);
+		assert_int_equal(fake.on, cases[i].on);
+		assert_int_equal(anchors_off(&session), 0);
+	}
 }
 
 static void a_later_one_ends_without(void **state)
@@ -217,6 +241,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_moment_lasts_until_a_call_was_seen, set_up),
+		cmocka_unit_test_setup(numbers_need_no_calls, set_up),
 		cmocka_unit_test_setup(a_later_one_ends_without, set_up),
 		cmocka_unit_test_setup(all_calls_are_no_moments, set_up),
 		cmocka_unit_test_setup(what_cannot_be_switched_is_told, set_up),

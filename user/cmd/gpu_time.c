@@ -13,6 +13,7 @@ void gpu_time_prepare(struct gpu_time_setup *s, const struct gpu_time_wish *wish
 		.library = sidecar_library,
 		.library_size = sidecar_library_size,
 		.cupti = wish->cupti,
+		.calls = wish->calls,
 		.window = wish->window > 0 ? wish->window : GPU_TIME_WINDOW,
 		.listener = -1,
 	};

@@ -18,6 +18,7 @@ struct gpu_time_wish {
 	bool asked;
 	int64_t window; /* ns */
 	const char *cupti;
+	bool calls;
 };
 
 struct gpu_time_setup {

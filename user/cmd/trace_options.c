@@ -53,15 +53,20 @@ const struct opt trace_opts[] = {
 	 .help = "Record as well when each kernel, copy and set ran on the GPU. CUPTI tells it, "
 		 "from a small library inside the process: a command loads it by itself, into "
 		 "running processes it is injected. Where another profiler is or may be in the "
-		 "process, it stays away. The library and CUPTI stay in the process, whose calls "
-		 "are 0.1 to 0.2 us dearer from then on: a small training step that the CPU limits "
-		 "was 18 % slower afterwards. See docs/gpu-time.md."},
+		 "process, it stays away. The library and CUPTI stay in the process. See "
+		 "docs/gpu-time.md."},
 	{.name = "gpu-window", .type = OPT_DURATION, .arg = "SECONDS", FIELD(gpu.window),
 	 .help = "With --gpu-time: record the GPU for so long in each process, at the most "
 		 "(default 60 seconds); in a schedule, once for each warm-up and window."},
 	{.name = "cupti", .type = OPT_STRING, .arg = "PATH", FIELD(gpu.cupti),
 	 .help = "With --gpu-time: use this libcupti, a path as the process sees it, and not the "
 		 "one that it has loaded or that lies beside its libcudart."},
+	{.name = "cupti-calls", .type = OPT_FLAG, FIELD(gpu.calls),
+	 .help = "With --gpu-time: let CUPTI record some calls, too, now and then for some "
+		 "milliseconds, so that works are told whose they are where their numbers and "
+		 "times alone do not say it. It makes each call of the process 0.1 to 0.2 us "
+		 "dearer for good: a small training step that the CPU limits was 18 % slower "
+		 "afterwards. CUPTI before 13.0 is used in this way in any case."},
 	{.name = "wait", .type = OPT_STRING, .arg = "N", FIELD(schedule.wait),
 	 .help = "Record in windows, as torch.profiler.schedule does: do nothing for N steps (or "
 		 "seconds), while no probe is attached. See docs/schedules.md."},

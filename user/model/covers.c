@@ -2,6 +2,8 @@
 /* When the sidecar recorded, process by process; and its notes and overheads in order. */
 #include "model/internal.h"
 
+#define SWITCHING_MOST 60000000000 /* ns; what a sidecar claims is bounded */
+
 static int sidecar_order(const void *pa, const void *pb)
 {
 	const struct record_sidecar *a = pa, *b = pb;
@@ -37,6 +39,7 @@ static int cover_order(const void *pa, const void *pb)
 struct reading {
 	bool on;       /* it is recording, since then */
 	int64_t begun;
+	int64_t switching; /* ns that it took until then */
 	int64_t last;  /* of its works' ends and notes */
 	bool lost;
 };
@@ -55,7 +58,7 @@ static int cover_add(struct session_builder *b, struct reading *r, uint32_t proc
 	err = GROW(s->covers, b->works.covers_cap, s->covers_count + 1);
 	if (!err)
 		s->covers[s->covers_count++] = (struct session_cover){
-			begin, end, process, whole && !r->lost };
+			begin, end, r->switching, process, whole && !r->lost };
 	r->lost = false;
 	return err;
 }
@@ -81,6 +84,7 @@ static int take_note(struct session_builder *b, struct reading *r, uint32_t proc
 	case RECORD_SIDECAR_BEGAN:
 		err = cover_add(b, r, process, note->ts, false); /* its end was lost */
 		r->begun = note->ts;
+		r->switching = note->count < SWITCHING_MOST ? (int64_t)note->count : 0;
 		r->on = true;
 		break;
 	case RECORD_SIDECAR_ENDED:

@@ -9,7 +9,7 @@
  */
 #include "model/join_chain.h"
 
-#define WAITS 16 /* streams of one thread whose syncs are remembered */
+#define OF_THREAD (1ull << 63) /* no address of the process's is that high */
 
 enum mark {
 	MARK_PER_THREAD = 1, MARK_WAIT_ALL = 2, MARK_WAIT_STREAM = 4, MARK_CAPTURE = 8,
@@ -38,62 +38,43 @@ static uint8_t mark_of(const char *name)
 /* ---- calls ---- */
 
 /* 0 and 1 are one stream, 2 is one of each thread, and 0 means 2 to some functions. */
+uint64_t chain_stream(const struct chain *c, const struct call *call, uint64_t handle)
+{
+	if (handle == 2 || (!handle && c->marks[call->api] & MARK_PER_THREAD))
+		return OF_THREAD | call->thread;
+	return handle == 1 ? 0 : handle;
+}
+
 static int key_of(struct chain *c, const struct call *call, uint32_t *out)
 {
-	uint64_t handle = join_stream(c->j->s, call), thread = 0;
+	uint64_t stream = chain_stream(c, call, join_stream(c->j->s, call));
 
-	if (handle == 2 || (!handle && c->marks[call->api] & MARK_PER_THREAD))
-		thread = (uint64_t)call->thread + 1;
-	handle = handle <= 2 ? 0 : handle;
-	*out = map_get(&c->keys, handle, thread);
+	*out = map_get(&c->keys, stream, 0);
 	if (*out != MAP_NONE)
 		return 0;
 	*out = c->keys_count;
-	return map_put(&c->keys, handle, thread, c->keys_count++);
+	return map_put(&c->keys, stream, 0, c->keys_count++);
 }
 
-/* When waits of a thread end, from its last call back to the first. */
-struct waits {
-	int64_t all, end[WAITS];
-	uint64_t handle[WAITS];
-	unsigned next;
-};
-
-static void note_wait(const struct chain *c, struct waits *w, const struct call *call)
+static int note_wait(struct chain *c, const struct call *call)
 {
 	uint8_t mark = c->marks[call->api];
+	uint64_t stream = WAIT_ALL;
 
-	if (call_duration(call) < 0 || call->flags & CALL_ERROR)
-		return;
-	if (mark & MARK_WAIT_ALL && c->one_context)
-		w->all = call->end;
-	if (mark & MARK_WAIT_STREAM && call->flags & CALL_ARGS_CALL) {
-		w->handle[w->next % WAITS] = c->j->s->transfers[call->args].object;
-		w->end[w->next++ % WAITS] = call->end;
+	if (!(mark & (MARK_WAIT_ALL | MARK_WAIT_STREAM)) || call_duration(call) < 0 ||
+	    call->flags & CALL_ERROR)
+		return 0;
+	if (mark & MARK_WAIT_ALL && !c->one_context)
+		return 0;
+	if (mark & MARK_WAIT_STREAM) {
+		if (!(call->flags & CALL_ARGS_CALL))
+			return 0;
+		stream = chain_stream(c, call, c->j->s->transfers[call->args].object);
 	}
+	return chain_wait_add(c, stream, call);
 }
 
-static int64_t wait_after(const struct waits *w, uint64_t handle)
-{
-	int64_t end = w->all;
-
-	for (unsigned i = w->next; i && w->next - i < WAITS; i--)
-		if (w->handle[(i - 1) % WAITS] == handle)
-			return w->end[(i - 1) % WAITS] < end ? w->end[(i - 1) % WAITS] : end;
-	return end;
-}
-
-/* Until when a call's work has begun: reading back returns when it is there. */
-static int64_t begun_until(const struct chain *c, const struct call *call, const struct waits *w)
-{
-	int64_t until = wait_after(w, join_stream(c->j->s, call));
-
-	if (c->marks[call->api] & MARK_READ_BACK && call_duration(call) >= 0 && call->end < until)
-		until = call->end;
-	return until;
-}
-
-static int add_link(struct chain *c, uint32_t i, int64_t until)
+static int add_link(struct chain *c, uint32_t i)
 {
 	const struct call *call = &c->j->s->calls[i];
 	struct link *l;
@@ -105,10 +86,13 @@ static int add_link(struct chain *c, uint32_t i, int64_t until)
 	if (err)
 		return err;
 	l = &c->links[c->links_count++];
-	*l = (struct link){ .begin = call->begin, .end = call->begin, .until = until, .call = i,
+	*l = (struct link){ .begin = call->begin, .end = call->begin, .until = TS_LIMIT, .call = i,
 			    .key = key };
-	if (call_duration(call) >= 0)
-		l->end = call->end;
+	if (call_duration(call) < 0)
+		return 0;
+	l->end = call->end;
+	if (c->marks[call->api] & MARK_READ_BACK) /* it returns when it is there */
+		l->until = call->end;
 	return 0;
 }
 
@@ -128,7 +112,6 @@ static int thread_links(struct chain *c, const struct session_thread *t)
 {
 	const struct session *s = c->j->s;
 	size_t had = c->links_count;
-	struct waits waits = { .all = TS_LIMIT };
 	uint32_t first = join_first(s, t, c->from);
 	bool captured = false;
 	int err = 0;
@@ -141,9 +124,9 @@ static int thread_links(struct chain *c, const struct session_thread *t)
 			captured = mark & MARK_CAPTURED;
 		if (call->flags & CALL_NO_BEGIN)
 			continue;
-		note_wait(c, &waits, call);
-		if (!captured && !c->outer[i] && join_sort(s, call) != SORT_NONE)
-			err = add_link(c, i, begun_until(c, call, &waits));
+		err = note_wait(c, call);
+		if (!err && !captured && !c->outer[i] && join_sort(s, call) != SORT_NONE)
+			err = add_link(c, i);
 	}
 	turn_round(c, had);
 	return err;
@@ -161,18 +144,41 @@ static bool link_after(const struct link *a, const struct link *b)
 #define RUNS_AFTER(a, b, ctx) link_after(a, b)
 #include "util/runs.h"
 
+int chain_sort_links(struct chain *c)
+{
+	return sort_links(c->links, c->links_count, NULL);
+}
+
 static int find_links(struct chain *c)
 {
 	const struct session *s = c->j->s;
 	int err = 0;
 
 	c->links_count = 0;
+	c->waits_count = 0;
 	c->keys_count = 0;
 	map_free(&c->keys);
 	for (size_t t = 0; t < s->threads_count && !err; t++)
 		if (s->threads[t].process == c->process)
 			err = thread_links(c, &s->threads[t]);
-	return err;
+	return err ? err : chain_waits(c);
+}
+
+bool chain_fits(const struct chain *c, const struct link *l, const struct piece *p)
+{
+	const struct session *s = c->j->s;
+
+	return join_sort(s, &s->calls[l->call]) ==
+		       join_work_sort(&s->works[c->works[p->first]]) &&
+	       p->begin >= l->begin - c->j->slack && p->begin <= l->until + c->j->slack &&
+	       join_fits_all(c->j, &s->calls[l->call], c->works + p->first, p->count);
+}
+
+void chain_take(struct chain *c, struct piece *p, const struct link *l)
+{
+	p->call = l->call;
+	for (uint32_t i = 0; i < p->count; i++)
+		c->j->s->works[c->works[p->first + i]].call = l->call;
 }
 
 /* ---- streams and their handles, as the anchors show them ---- */
@@ -321,17 +327,19 @@ static void know_anchors(struct chain *c)
 }
 
 /* One window of the sidecar, or a part of the time that has it in the middle. */
-static int chain_part(struct chain *c)
+static int chain_part(struct chain *c, const struct session_cover *cover)
 {
 	int err = chain_pieces(c);
 
 	if (!err && c->pieces_count)
 		err = find_links(c);
+	if (!err && c->pieces_count && c->links_count && !c->j->of[c->process].notes)
+		return chain_numbers(c, cover);
 	if (!err && c->pieces_count)
 		err = find_groups(c);
 	if (err || !c->pieces_count || !c->links_count)
 		return err;
-	err = sort_links(c->links, c->links_count, NULL);
+	err = chain_sort_links(c);
 	if (!err)
 		err = order_pieces(c);
 	if (err)
@@ -366,14 +374,12 @@ static int chain_covers(struct chain *c)
 		bool first = !i || v[-1].process != v->process;
 		bool last = i + 1 == s->covers_count || v[1].process != v->process;
 
-		if (!c->j->of[v->process].notes)
-			continue;
 		if (first)
 			c->one_context = join_one_context(s, v->process);
 		c->process = v->process;
 		c->from = first ? INT64_MIN : v[-1].end + (v->begin - v[-1].end) / 2;
 		c->to = last ? INT64_MAX : v->end + (v[1].begin - v->end) / 2;
-		err = chain_part(c);
+		err = chain_part(c, v);
 	}
 	return err;
 }
@@ -401,6 +407,7 @@ int join_chain(struct join *j)
 	free(c.link_of);
 	free(c.links);
 	free(c.pieces);
+	free(c.waits);
 	free(c.works);
 	free(c.parent);
 	free(c.forward);

@@ -22,6 +22,14 @@ struct piece { /* works of one call */
 	bool still;    /* other calls' works have the same id */
 };
 
+/* A call that returns when all work has ended that was queued before: on one stream, or on all. */
+struct wait {
+	int64_t begin, end;
+	uint64_t stream; /* chain_stream(), or WAIT_ALL */
+};
+
+#define WAIT_ALL UINT64_MAX
+
 /* Streams that belong together. */
 struct group {
 	uint32_t keys; /* that calls name them by */
@@ -35,12 +43,14 @@ struct chain {
 	uint32_t *link_of; /* of calls: index + 1 into links of this part */
 	struct link *links;
 	struct piece *pieces;
+	struct wait *waits; /* by stream and begin; end: the first of those from here on */
 	uint32_t *works, *parent, *forward, *backward, *owner;
 	struct group *groups;
 	struct map keys, nodes; /* nodes: of graphs, to the run or piece that has them last, */
 	uint32_t serial;	/* which are numbered */
 	size_t links_count, links_cap, pieces_count, pieces_cap, works_count, works_cap;
-	size_t parents_cap, groups_cap, forward_cap, backward_cap, owner_cap;
+	size_t waits_count, waits_cap, parents_cap, groups_cap;
+	size_t forward_cap, backward_cap, owner_cap;
 	uint32_t keys_count, process;
 	int64_t from, to;
 	bool one_context;
@@ -55,6 +65,25 @@ static inline const struct work *chain_first_work(const struct chain *c, const s
 
 /* join_pieces.c: finds works and pieces of [from, to), in the order of their ids. 0 or -ENOMEM. */
 int chain_pieces(struct chain *c);
+
+/* Which stream a call means by this handle. */
+uint64_t chain_stream(const struct chain *c, const struct call *call, uint64_t handle);
+/* join_waits.c: waits are added, then set until of the links. 0 or -ENOMEM. */
+int chain_wait_add(struct chain *c, uint64_t stream, const struct call *call);
+int chain_waits(struct chain *c);
+
+/* By group, begin and call. 0 or -ENOMEM. */
+int chain_sort_links(struct chain *c);
+/* Can this call have caused these works, by all that is known of both? */
+bool chain_fits(const struct chain *c, const struct link *l, const struct piece *p);
+/* From now on they belong together. */
+void chain_take(struct chain *c, struct piece *p, const struct link *l);
+
+/*
+ * join_numbers.c: makes anchors where CUPTI recorded no calls, by the works' numbers. Links
+ * and pieces are there. 0 or -ENOMEM.
+ */
+int chain_numbers(struct chain *c, const struct session_cover *cover);
 
 /* join_walk.c: matches what the anchors of each group lead to. 0 or -ENOMEM. */
 int chain_walk(struct chain *c);

@@ -15,16 +15,7 @@ struct gap {
 
 static bool fits(const struct gap *g, size_t l, size_t p)
 {
-	const struct link *link = &g->c->links[g->links[l]];
-	const struct piece *piece = &g->c->pieces[g->pieces[p]];
-	const struct session *s = g->c->j->s;
-
-	return join_sort(s, &s->calls[link->call]) ==
-		       join_work_sort(&s->works[g->c->works[piece->first]]) &&
-	       piece->begin >= link->begin - g->c->j->slack &&
-	       piece->begin <= link->until + g->c->j->slack &&
-	       join_fits_all(g->c->j, &g->c->j->s->calls[link->call],
-			     g->c->works + piece->first, piece->count);
+	return chain_fits(g->c, &g->c->links[g->links[l]], &g->c->pieces[g->pieces[p]]);
 }
 
 static const struct link *nth(const struct gap *g, size_t i, bool back)
@@ -105,11 +96,9 @@ static void walk(const struct gap *g, uint32_t *to, bool back)
 static void take(const struct gap *g, size_t piece, uint32_t link)
 {
 	struct link *l = &g->c->links[g->links[link]];
-	const struct piece *p = &g->c->pieces[g->pieces[piece]];
 
 	l->taken = true;
-	for (uint32_t i = 0; i < p->count; i++)
-		g->c->j->s->works[g->c->works[p->first + i]].call = l->call;
+	chain_take(g->c, &g->c->pieces[g->pieces[piece]], l);
 }
 
 static void claim(uint32_t *owner, uint32_t link, uint32_t piece)

@@ -180,6 +180,7 @@ struct session_overhead {
 /* The sidecar recorded what a process' devices did in [begin, end). */
 struct session_cover {
 	int64_t begin, end;
+	int64_t switching; /* ns that switching on took until begin, 0: not known */
 	uint32_t process;
 	bool whole; /* all records of it are in: no cut file, no withdrawal, nothing lost */
 };

@@ -164,8 +164,9 @@ void quality_gpu_lines(const struct report_ctx *c, FILE *out)
 	if (j->works == j->matched)
 		fputs(", each with its call", out);
 	else
-		fprintf(out, ", %s without their call",
-			text_count(j->works - j->matched, n, sizeof(n)));
+		fprintf(out, ", %s without their call%s",
+			text_count(j->works - j->matched, n, sizeof(n)),
+			c->s->work_calls_count ? "" : " (trace --cupti-calls can tell more)");
 	if (j->earlier)
 		fprintf(out, "; %s more were launched before their window",
 			text_count(j->earlier, n, sizeof(n)));

@@ -325,7 +325,7 @@ static int on_ready(struct sidecar *s, const struct wire_message *m)
 
 static int on_began(struct sidecar *s, const struct wire_message *m)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	int64_t now = clock_ns(CLOCK_MONOTONIC), took;
 
 	if (s->began || (s->state != SIDECAR_STARTED && s->state != SIDECAR_STOPPING))
 		return sidecar_end(s, RECORD_SIDECAR_FAILED, "the sidecar spoke out of turn");
@@ -341,7 +341,8 @@ static int on_began(struct sidecar *s, const struct wire_message *m)
 		s->deadline = s->window < INT64_MAX - now - LAST_NS ? now + s->window + LAST_NS :
 								      INT64_MAX;
 	}
-	return emit(s, RECORD_SIDECAR_BEGAN, 0, m->after, "");
+	took = m->window > 0 && m->window < m->after ? m->after - m->window : 0;
+	return emit(s, RECORD_SIDECAR_BEGAN, (uint64_t)took, m->after, "");
 }
 
 /* It says that it is done, and why: what it had is in the ring. */

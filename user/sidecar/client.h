@@ -25,7 +25,7 @@ enum sidecar_state {
 
 struct sidecar_options {
 	uint32_t pid;	   /* the host's */
-	uint32_t flags;	   /* WIRE_ALL_API, WIRE_OVERHEAD */
+	uint32_t flags;	   /* WIRE_ALL_API, WIRE_OVERHEAD, WIRE_CALLS */
 	bool again;	   /* SIDECAR_READY after a window, for another one */
 	const char *cupti; /* libcupti to use, as the target names it; NULL: its choice */
 	/* Takes each record; other than 0 ends the step, which returns it. */

@@ -45,7 +45,7 @@ enum wire_type {
 enum wire_flags {
 	/*
 	 * Records of all calls of the driver and the runtime, of the whole window; which makes
-	 * each call dearer. Else only of those that launch, and now and then for a moment.
+	 * each call dearer.
 	 */
 	WIRE_ALL_API = 1u << 0,
 	WIRE_OVERHEAD = 1u << 1, /* records of CUPTI's own overhead */
@@ -55,6 +55,11 @@ enum wire_flags {
 	 * as it is (callbacks, kinds of records); the answer is WITHDREW or ENDED.
 	 */
 	WIRE_FOREIGN = 1u << 3,
+	/*
+	 * Records of calls that launch, now and then for a moment, also where works are numbered
+	 * without (layout.h): each call of the process is dearer from then on, for good.
+	 */
+	WIRE_CALLS = 1u << 4,
 };
 
 /* Every message has this size and form; what a type does not use is 0. */
@@ -66,8 +71,8 @@ struct wire_message {
 	uint32_t pid;	 /* READY: as the target numbers itself */
 	uint64_t size;	 /* HELLO: bytes of the memfd */
 	/*
-	 * START: ns after which it stops by itself. ENDED, WITHDREW: CLOCK_MONOTONIC when it
-	 * began to switch off, 0: not said.
+	 * START: ns after which it stops by itself. BEGAN: CLOCK_MONOTONIC when it began to
+	 * switch on; ENDED, WITHDREW: when it began to switch off, 0: not said.
 	 */
 	int64_t window;
 	/*

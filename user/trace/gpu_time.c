@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "sidecar/client.h"
+#include "sidecar/wire.h"
 #include "trace/gpu_time_private.h"
 
 #define MS 1000000LL
@@ -56,6 +57,7 @@ static int connected(struct gpu_process *p, int fd)
 	struct sidecar_options o = {
 		.pid = p->pid,
 		.cupti = t->gpu_time->options.cupti,
+		.flags = t->gpu_time->options.calls ? WIRE_CALLS : 0,
 		.again = t->options.schedule != NULL,
 		.sink = on_record,
 		.ctx = p,

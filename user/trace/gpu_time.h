@@ -13,6 +13,7 @@ struct gpu_time_options {
 	const void *library; /* libgbpf-cupti.so; outlives the tracer */
 	size_t library_size;
 	const char *cupti; /* libcupti to use, as the targets name it; NULL: their choice */
+	bool calls;	   /* CUPTI records some calls, too */
 	int64_t window;	   /* ns that each process is recorded for, at the most */
 	int listener;	   /* where processes come by themselves; -1: the sidecar is injected */
 	const char *why_not; /* it cannot be had at all: why; else NULL */

@@ -67,16 +67,23 @@ class Alone:
             [program, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             preexec_fn=die_with_parent(signal.SIGKILL)))
 
-    def ask(self, phase):
+    def begin(self, phase):
         self.process.stdin.write(phase + "\n")
         self.process.stdin.flush()
+
+    def ask(self, phase):
+        """ns of an empty launch."""
+        self.begin(phase)
+        return self.told(phase)["ns"]
+
+    def told(self, phase):
         line = self.process.stdout.readline()
         if not line:
             raise Trouble(f"cupti_cost ended at {phase}")
         told = json.loads(line)
         if told["status"]:
             raise Trouble(f"{phase}: {told['status']}")
-        return told["ns"]
+        return told
 
 
 def rounds(alone):
@@ -196,6 +203,59 @@ def report_beside(check, ours, theirs, rows):
     check.expect("both jobs run on", ours.alive() and theirs.alive())
 
 
+LEFT = {            # gbpf's options, while the process is busy; None: gbpf does not come
+    NOTHING: None,
+    "a trace": [],
+    "GPU time": ["--gpu-time"],
+    "GPU time with --cupti-calls": ["--gpu-time", "--cupti-calls"],
+}
+LEFT_PROCESSES = 4  # of each
+
+
+def left_in(check, program, library, options):
+    """What was told of one process before gbpf came, and after it had gone."""
+    alone = Alone(check, program, library)
+    told = []
+    for phases in (["rest"] * 3, ["busy"], ["rest"] * 3):
+        for phase in phases:
+            alone.begin(phase)
+            if phase == "busy" and options is not None:
+                recording = check.record("-p", str(alone.process.pid), "-d", "0", "--quiet",
+                                         *options)
+                time.sleep(0.8)
+                recording.stop()
+                check.expect(f"gbpf ended as it should, {' '.join(options) or 'no option'}",
+                             recording.status == 0, recording.status)
+                gpu = recording.report("summary")["quality"]["gpu"]
+                check.expect("its works were recorded, if they were asked for",
+                             bool(gpu["works"]) == bool(options)
+                             and gpu["matched"] == gpu["works"], gpu)
+            told.append(alone.told(phase))
+    alone.process.stdin.close()
+    check.expect("the process ends as it should", alone.process.wait(10) == 0)
+    return told[:3], told[4:]
+
+
+def run_left(check):
+    """A call that does next to nothing shows what stays: it takes 6 ns without, 90 with CUPTI."""
+    if check.setting.simulated:
+        raise Skip("loads PTX")
+    program, library = built(check, "cupti_cost"), libcupti(check)
+    found = {name: [] for name in LEFT}
+    for _ in range(LEFT_PROCESSES):
+        for name in random.sample(list(LEFT), len(LEFT)):
+            found[name].append(left_in(check, program, library, LEFT[name]))
+    for name, pairs in found.items():
+        for key, what in (("call_ns", "cuCtxGetCurrent"), ("ns", "an empty launch")):
+            each = [[statistics.median(t[key] for t in side) for side in pair] for pair in pairs]
+            check.note(f"{what} before and after, {name}", each)
+            check.measure(f"{what} after {name}",
+                          round(statistics.median(after for _, after in each), 2), "ns",
+                          before=round(statistics.median(before for before, _ in each), 2),
+                          high=round(max(after / before for before, after in each), 3),
+                          n=len(each))
+
+
 def entries(entry):
     def two(check):
         check.jobs = [check.torch("train", name) for name in ("ours", "theirs")]
@@ -203,6 +263,8 @@ def entries(entry):
     return [
         entry("cupti-alone", lambda check: None, run_alone, 90, True,
               "empty launches with CUPTI and without gbpf"),
+        entry("calls-left", lambda check: None, run_left, 120, True,
+              "a small call and an empty launch after gbpf / before"),
         entry("gpu-beside", two, run_beside, 240, True,
               "a training step with --gpu-time, and with CUPTI alone"),
     ]

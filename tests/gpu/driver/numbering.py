@@ -46,7 +46,8 @@ def one(check, job, mode, how):
 def run(check):
     check.client = cupti.built(check, "cupti_alone.so", "-shared", "-fPIC")
     check.libcupti = cupti.libcupti(check)
-    jobs = {mode: check.torch(mode, mode) for mode in MODES[:1 if check.setting.simulated else None]}
+    modes = MODES[:1] if check.setting.simulated else MODES
+    jobs = {mode: check.torch(mode, mode) for mode in modes}
     for mode, job in jobs.items():
         job.ready(60)
         job.free()

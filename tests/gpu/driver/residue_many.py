@@ -18,7 +18,7 @@ import lanes
 import stats
 from jobs import Trouble
 
-COUNT = 4           # lanes
+COUNT = 5           # lanes
 SECONDS = 390       # for all of it
 WARM_S = 1.2        # after the warm-up that a job makes itself
 MEASURED_S = 0.8
@@ -26,7 +26,6 @@ TRACED_S = 0.6
 SETTLE_S = 0.2
 
 NOTHING = "nothing"
-PROBES = "a trace"
 GPU_TIME = "GPU time"
 # Orders to the job (gate.py) while it rests. Between on and off it works for TRACED_S.
 ALONE = {
@@ -158,7 +157,7 @@ def joined(check, path):
 
 
 def run_gbpf(check):
-    names = [NOTHING, PROBES, GPU_TIME]
+    names = [NOTHING, GPU_TIME]
     told = measure(check, names, traced, SECONDS)
     left = report(check, told, names)
     recordings = {t.detail: joined(check, t.detail) for t in told if t.arm == GPU_TIME}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What CUPTI does to an empty launch, without gbpf.
+ * What CUPTI does to an empty launch and to a small call, by itself or after gbpf.
  *
  *   cupti_cost LIBCUPTI
  *
  * Each line of its input changes something and is then measured; one line of JSON each:
  *   rest        nothing
+ *   busy        nothing, and it lasts 4 s
  *   open        libcupti is opened, buffers are registered
  *   subscribe   the subscriber's slot is taken and given back
  *   on=KINDS    kinds of records by numbers, "10,1,2"; with "+" at the end, calls in moments
@@ -23,7 +24,9 @@
 
 #define LAUNCHES 500 /* of the 1 021 that may be outstanding */
 #define PHASE_NS 100000000LL
+#define BUSY_NS 4000000000LL
 #define SETTLE_NS 20000000LL
+#define CALLS 1000
 #define CHUNKS_MAX 4096
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -35,6 +38,7 @@ static struct {
 	int (*init)(unsigned);
 	int (*retain)(handle *context, int device);
 	int (*set_current)(handle);
+	int (*get_current)(handle *context);
 	int (*load)(handle *module, const void *image);
 	int (*function)(handle *function, handle module, const char *name);
 	int (*stream)(handle *stream, unsigned flags);
@@ -80,6 +84,7 @@ static void load(void)
 	find(lib, "cuInit", &cu.init);
 	find(lib, "cuDevicePrimaryCtxRetain", &cu.retain);
 	find(lib, "cuCtxSetCurrent", &cu.set_current);
+	find(lib, "cuCtxGetCurrent", &cu.get_current);
 	find(lib, "cuModuleLoadData", &cu.load);
 	find(lib, "cuModuleGetFunction", &cu.function);
 	find(lib, "cuStreamCreate", &cu.stream);
@@ -94,23 +99,38 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Median over chunks of launches, in ns a launch. */
-static double measure(handle f, handle stream, int *count)
-{
-	static double chunk[CHUNKS_MAX];
-	int64_t from = now() + SETTLE_NS, end = from + PHASE_NS, begin;
+struct measured {
+	double launch, call; /* ns, medians over chunks of them */
+	int count;
+};
 
-	*count = 0;
+static double median(double *v, int count)
+{
+	qsort(v, (size_t)count, sizeof(*v), compare);
+	return v[count / 2];
+}
+
+static struct measured measure(handle f, handle stream, int64_t length)
+{
+	static double chunk[CHUNKS_MAX], call[CHUNKS_MAX];
+	int64_t from = now() + SETTLE_NS, end = from + length, begin;
+	int at, count = 0;
+	handle context;
+
 	do {
+		at = count < CHUNKS_MAX ? count : CHUNKS_MAX - 1;
+		begin = now();
+		for (int i = 0; i < CALLS; i++)
+			CHECK(cu.get_current(&context));
+		call[at] = (double)(now() - begin) / CALLS;
 		begin = now();
 		for (int i = 0; i < LAUNCHES; i++)
 			CHECK(cu.launch(f, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
-		if (begin >= from)
-			chunk[(*count)++] = (double)(now() - begin) / LAUNCHES;
+		chunk[at] = (double)(now() - begin) / LAUNCHES;
 		CHECK(cu.wait(stream));
-	} while (*count < CHUNKS_MAX && (!*count || now() < end));
-	qsort(chunk, (size_t)*count, sizeof(*chunk), compare);
-	return chunk[*count / 2];
+		count += begin >= from && count < CHUNKS_MAX;
+	} while (!count || now() < end);
+	return (struct measured){ median(chunk, count), median(call, count), count };
 }
 
 static uint64_t kinds_of(const char *text)
@@ -135,15 +155,15 @@ static int change(const char *phase, const char *libcupti)
 		return cupti_alone_off();
 	if (!strcmp(phase, "finalize"))
 		return cupti_alone_finalize();
-	return strcmp(phase, "rest") ? -1 : 0;
+	return strcmp(phase, "rest") && strcmp(phase, "busy") ? -1 : 0;
 }
 
 int main(int argc, char **argv)
 {
 	handle context, module, f, stream;
+	struct measured m;
 	char phase[64];
-	int count, status;
-	double ns;
+	int status;
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: cupti_cost LIBCUPTI <PHASES\n");
@@ -156,13 +176,13 @@ int main(int argc, char **argv)
 	CHECK(cu.load(&module, ptx));
 	CHECK(cu.function(&f, module, "gbpf_empty"));
 	CHECK(cu.stream(&stream, 1));
-	(void)measure(f, stream, &count);
+	(void)measure(f, stream, PHASE_NS);
 	while (fgets(phase, sizeof(phase), stdin)) {
 		phase[strcspn(phase, "\n")] = '\0';
 		status = change(phase, argv[1]);
-		ns = measure(f, stream, &count);
-		printf("{\"phase\": \"%s\", \"status\": %d, \"ns\": %.1f, \"n\": %d}\n", phase,
-		       status, ns, count);
+		m = measure(f, stream, strcmp(phase, "busy") ? PHASE_NS : BUSY_NS);
+		printf("{\"phase\": \"%s\", \"status\": %d, \"ns\": %.1f, \"call_ns\": %.2f, "
+		       "\"n\": %d}\n", phase, status, m.launch, m.call, m.count);
 		fflush(stdout);
 	}
 	return 0;

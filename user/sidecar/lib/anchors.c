@@ -36,8 +36,12 @@ static int begin(struct session *s, unsigned calls, int64_t most_ns)
 
 int anchors_begin(struct session *s)
 {
-	int result = begin(s, FIRST_CALLS, INT64_MAX);
+	int result;
 
+	s->anchors.due = INT64_MAX;
+	if (s->layout->numbers && !(s->window.flags & (WIRE_ALL_API | WIRE_CALLS)))
+		return 0;
+	result = begin(s, FIRST_CALLS, INT64_MAX);
 	if (s->window.flags & WIRE_ALL_API)
 		s->anchors.due = INT64_MAX;
 	return result;

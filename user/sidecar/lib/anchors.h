@@ -16,7 +16,8 @@
 
 /*
  * A window begins: calls are recorded until some that launch were seen, and with
- * WIRE_ALL_API as long as the window lasts. A CUptiResult; other than 0, anchors_off() is due.
+ * WIRE_ALL_API as long as the window lasts; not at all where works are numbered without, unless
+ * one of the flags asks for it. A CUptiResult; other than 0, anchors_off() is due.
  */
 int anchors_begin(struct session *s);
 /* Does what is due at now, CLOCK_MONOTONIC ns. A CUptiResult; other than 0, it is over. */

@@ -154,7 +154,7 @@ static bool on_hello(struct session *s, const struct wire_message *m, int ring)
 		answer_with(&answer, WIRE_READY, "%s", s->cupti.path);
 	if (answer.type == WIRE_READY) {
 		s->layout = layout_of(s->cupti.version);
-		s->flags = m->flags & (WIRE_ALL_API | WIRE_OVERHEAD);
+		s->flags = m->flags & (WIRE_ALL_API | WIRE_OVERHEAD | WIRE_CALLS);
 		shapes_forget(&s->shapes);
 		pthread_mutex_lock(&s->lock);
 		s->taking = true;

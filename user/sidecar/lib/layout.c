@@ -10,15 +10,15 @@
  * CUpti_ActivityKernel9 and call themselves 18 as 11.8 does, which writes the shorter 8.
  */
 static const struct layout layouts[] = {
-	{ CUPTI_11_8, 200, 88, 96, 88, 40, 40, true, false },
-	{ CUPTI_12_4, 208, 88, 96, 88, 40, 56, true, false },
-	{ CUPTI_12_8, 208, 96, 96, 88, 40, 56, true, false },
-	{ CUPTI_13_0, 216, 96, 96, 88, 40, 56, true, false },
-	{ CUPTI_13_1, 224, 96, 96, 88, 40, 56, true, true },
-	{ CUPTI_13_3, 232, 96, 96, 88, 40, 56, true, true },
+	{ CUPTI_11_8, 200, 88, 96, 88, 40, 40, true, false, false },
+	{ CUPTI_12_4, 208, 88, 96, 88, 40, 56, true, false, false },
+	{ CUPTI_12_8, 208, 96, 96, 88, 40, 56, true, false, false },
+	{ CUPTI_13_0, 216, 96, 96, 88, 40, 56, true, false, true },
+	{ CUPTI_13_1, 224, 96, 96, 88, 40, 56, true, true, true },
+	{ CUPTI_13_3, 232, 96, 96, 88, 40, 56, true, true, true },
 	/* What has kept its place since CUDA 9 is taken, and nothing else. */
 	{ CUPTI_13_4, KERNEL_LEADING, WORK_LEADING, PEER_LEADING, WORK_LEADING, 40, 40, false,
-	  false },
+	  false, true },
 };
 
 const struct layout *layout_of(uint32_t version)

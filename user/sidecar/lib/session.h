@@ -40,7 +40,7 @@ struct window {
 	bool on;	 /* between BEGAN and ENDED */
 	bool withdrew;	 /* somebody else has begun: nothing of CUPTI is ours to end */
 	uint64_t kinds;	 /* bits by enum cupti_kind that we enabled */
-	uint32_t flags;	 /* WIRE_ALL_API, WIRE_OVERHEAD */
+	uint32_t flags;	 /* WIRE_ALL_API, WIRE_OVERHEAD, WIRE_CALLS */
 	uint32_t thread_type; /* as it was before */
 	int64_t until;	      /* CLOCK_MONOTONIC ns */
 };

@@ -172,6 +172,7 @@ static bool switch_on(struct session *s, struct wire_message *answer)
 
 	if (s->window.flags & WIRE_OVERHEAD)
 		(void)enable_kind(s, CUPTI_OVERHEAD);
+	answer->window = now_ns();
 	result = anchors_begin(s);
 	if (failed(s, answer, "recording of calls cannot be enabled", result))
 		return false;
@@ -222,6 +223,7 @@ void window_begin(struct session *s, int64_t length_ns, struct wire_message *ans
 	s->dropped = 0;
 	atomic_store(&s->strange, false);
 	if (!system_threads(s, answer) || !switch_on(s, answer)) {
+		answer->window = 0;
 		window_off(s);
 		return;
 	}

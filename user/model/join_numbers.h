@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What join_numbers.c and join_crowd.c share; nobody else includes this. */
+#ifndef GBPF_MODEL_JOIN_NUMBERS_H
+#define GBPF_MODEL_JOIN_NUMBERS_H
+
+#include "model/join_chain.h"
+
+/* A call that has a number, by the order of their begins. */
+struct entry {
+	int64_t until;	      /* the work of each of those below has begun by then */
+	uint32_t link;	      /* index into links */
+	uint32_t first, past; /* entries that overlap it, or one that does, itself among them */
+};
+
+/* Pieces [from, to) are those of entries [from + offset, to + offset). */
+struct stretch {
+	size_t from, to;
+	int64_t offset, lowest, highest; /* the last two: of all that fit */
+	bool known;
+};
+
+struct numbers {
+	struct chain *c;
+	const struct session_cover *cover;
+	struct entry *entries;
+	int64_t *offsets; /* that may be so of the stretch at hand */
+	struct stretch *stretches;
+	struct map kernels, streams; /* as an offset at hand would have them */
+	size_t entries_count, entries_cap, offsets_count, offsets_cap, stretches_count,
+		stretches_cap, checks;
+	int64_t exact; /* what the window's begin says of the first one, or NOT_SAID */
+};
+
+/* Is this piece of that entry, as far as one can see? Of those that overlap: only by time. */
+bool numbers_fit(const struct numbers *n, size_t piece, int64_t entry);
+
+/*
+ * join_crowd.c: of calls of several threads that overlap, whose numbers can be in any order;
+ * those of each stream that one thread has for itself are in order. 0 or -ENOMEM.
+ */
+int numbers_crowds(struct numbers *n);
+
+static inline const struct link *numbers_link(const struct numbers *n, size_t entry)
+{
+	return &n->c->links[n->entries[entry].link];
+}
+
+static inline bool numbers_alone(const struct entry *e)
+{
+	return e->past - e->first == 1;
+}
+
+#endif
