@@ -285,7 +285,7 @@ def anything(seed):
     return r
 
 
-def uneven(pid, seed, rank, recording, steps=24):
+def uneven(pid, seed, rank, recording, steps=24, side_stream=True):
     """
     A training job with uneven times: a side stream with collectives that overlap, drained once
     a step. Everything the GPU did lies within whole steps, and nothing in the first call after.
@@ -306,7 +306,7 @@ def uneven(pid, seed, rank, recording, steps=24):
             free = begin + random.randrange(1_000, 40_000)
             r.work(pid, KERNEL, begin, free, c)
             now += took + random.randrange(500, 30_000)
-            if k % 4 == 3:
+            if side_stream and k % 4 == 3:
                 c = r.call(pid, pid, LAUNCH, now, now + 5_000, grid=(24, 1, 1), block=512,
                            stream=0x99)
                 begin = max(side + 1_000, free, now + 6_000)
