@@ -29,11 +29,7 @@ struct crowd {
 	const struct stretch *st;
 	struct place *places;
 	int64_t *ends;
-	uint32_t *entry_lane, *piece_lane, entry_lanes, piece_lanes; /* the last two: how many */
-	/* Entries, those of one lane together; where each lane's begin, and one more. */
-	uint32_t *entries, *entries_at;
-	uint32_t *pieces, *pieces_at; /* likewise */
-	bool *one_by_one;  /* of lanes of entries: they do not overlap each other */
+	struct lanes l;
 	uint32_t *owner;   /* of lanes of pieces: one of entries, LINK_NONE, OWNER_ */
 	uint32_t *thread;  /* of threads: the last entry so far */
 	uint32_t wide[MOST_WIDE], wide_count;
@@ -133,102 +129,24 @@ static bool find_wide(struct crowd *w)
 	return true;
 }
 
-/* ---- lanes ---- */
-
-static int number_lane(struct map *m, uint64_t graph, uint32_t *count, uint32_t *out)
-{
-	*out = map_get(m, graph, 0);
-	if (*out != MAP_NONE)
-		return 0;
-	*out = *count;
-	return map_put(m, graph, 0, (*count)++);
-}
-
-static int find_lanes(struct crowd *w)
-{
-	const struct chain *c = w->n->c;
-	const struct session *s = c->j->s;
-	struct map *graphs = &w->n->kernels;
-	int err = 0;
-
-	map_free(graphs);
-	w->entry_lanes = c->keys_count;
-	for (size_t i = 0; i < w->n->entries_count && !err; i++) {
-		const struct call *call = call_of(w, i);
-
-		w->entry_lane[i] = numbers_link(w->n, i)->key;
-		if (join_sort(s, call) == SORT_GRAPH && call->flags & CALL_ARGS_CALL)
-			err = number_lane(graphs, s->transfers[call->args].object,
-					  &w->entry_lanes, &w->entry_lane[i]);
-	}
-	map_free(graphs);
-	w->piece_lanes = (uint32_t)s->streams_count;
-	for (size_t i = 0; i < c->pieces_count && !err; i++) {
-		const struct work *work = chain_first_work(c, &c->pieces[i]);
-
-		w->piece_lane[i] = work->stream;
-		if (work->graph)
-			err = number_lane(graphs, work->graph, &w->piece_lanes,
-					  &w->piece_lane[i]);
-	}
-	return err;
-}
-
-/* list becomes the indices of lane, those of one together, and at[l] where those of l begin. */
-static void list_lanes(const uint32_t *lane, size_t count, uint32_t lanes, uint32_t *list,
-		       uint32_t *at)
-{
-	for (size_t i = 0; i < count; i++)
-		at[lane[i] + 2]++;
-	for (uint32_t l = 0; l < lanes; l++)
-		at[l + 2] += at[l + 1];
-	for (size_t i = 0; i < count; i++)
-		list[at[lane[i] + 1]++] = (uint32_t)i;
-}
-
-static void find_one_by_one(struct crowd *w)
-{
-	for (uint32_t l = 0; l < w->entry_lanes; l++) {
-		w->one_by_one[l] = true;
-		for (uint32_t i = w->entries_at[l] + 1; i < w->entries_at[l + 1]; i++)
-			if (numbers_link(w->n, w->entries[i])->begin <
-			    numbers_link(w->n, w->entries[i - 1])->end)
-				w->one_by_one[l] = false;
-	}
-}
-
-/* Where among list[from, to), which rises, value is. */
-static uint32_t place_in(const uint32_t *list, uint32_t from, uint32_t to, uint32_t value)
-{
-	while (from < to) {
-		uint32_t middle = from + (to - from) / 2;
-
-		if (list[middle] < value)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
-}
-
 /* ---- what fits what ---- */
 
 static bool fits(const struct crowd *w, size_t entry, size_t piece)
 {
 	const struct place *p = &w->places[entry];
 	int64_t rank = (int64_t)piece + w->st->offset;
-	uint32_t owner = w->owner[w->piece_lane[piece]];
+	uint32_t owner = w->owner[w->l.piece_lane[piece]];
 
 	if (p->taken || rank < p->lowest || rank > p->highest)
 		return false;
-	if (owner < OWNER_HIDDEN && owner != w->entry_lane[entry])
+	if (owner < OWNER_HIDDEN && owner != w->l.entry_lane[entry])
 		return false;
 	return chain_fits(w->n->c, numbers_link(w->n, entry), &w->n->c->pieces[piece]);
 }
 
 static void own(struct crowd *w, size_t entry, size_t piece)
 {
-	uint32_t *owner = &w->owner[w->piece_lane[piece]], lane = w->entry_lane[entry];
+	uint32_t *owner = &w->owner[w->l.piece_lane[piece]], lane = w->l.entry_lane[entry];
 
 	*owner = *owner == LINK_NONE || *owner == OWNER_HIDDEN || *owner == lane ? lane :
 										   OWNER_MIXED;
@@ -322,23 +240,23 @@ static size_t only_piece(const struct crowd *w, size_t entry)
 /* Pieces of a lane from piece on, and entries of one from at on, in step: do all fit? */
 static bool in_step(const struct crowd *w, size_t piece, uint32_t lane, uint32_t at)
 {
-	uint32_t own = w->piece_lane[piece], end = w->pieces_at[own + 1];
-	uint32_t i = place_in(w->pieces, w->pieces_at[own], end, (uint32_t)piece);
+	uint32_t own = w->l.piece_lane[piece], end = w->l.pieces_at[own + 1];
+	uint32_t i = lanes_place(w->l.pieces, w->l.pieces_at[own], end, (uint32_t)piece);
 
-	for (; i < end && w->pieces[i] < w->st->to; i++)
-		if (at == w->entries_at[lane + 1] || !free_piece(w, w->pieces[i]) ||
-		    !fits(w, w->entries[at++], w->pieces[i]))
+	for (; i < end && w->l.pieces[i] < w->st->to; i++)
+		if (at == w->l.entries_at[lane + 1] || !free_piece(w, w->l.pieces[i]) ||
+		    !fits(w, w->l.entries[at++], w->l.pieces[i]))
 			return false;
 	return true;
 }
 
 static void take_in_step(struct crowd *w, size_t piece, uint32_t at)
 {
-	uint32_t own = w->piece_lane[piece], end = w->pieces_at[own + 1];
-	uint32_t i = place_in(w->pieces, w->pieces_at[own], end, (uint32_t)piece);
+	uint32_t own = w->l.piece_lane[piece], end = w->l.pieces_at[own + 1];
+	uint32_t i = lanes_place(w->l.pieces, w->l.pieces_at[own], end, (uint32_t)piece);
 
-	for (; i < end && w->pieces[i] < w->st->to; i++)
-		take(w, w->entries[at++], w->pieces[i]);
+	for (; i < end && w->l.pieces[i] < w->st->to; i++)
+		take(w, w->l.entries[at++], w->l.pieces[i]);
 }
 
 /* Of a lane of which nothing is known yet: the handle whose calls fit all of its works. */
@@ -348,18 +266,18 @@ static bool find_owner(struct crowd *w, size_t piece)
 	uint32_t found = LINK_NONE, first = 0, entry;
 
 	while ((entry = scan_next(w, &s, piece)) != LINK_NONE) {
-		uint32_t lane = w->entry_lane[entry];
-		uint32_t at = place_in(w->entries, w->entries_at[lane], w->entries_at[lane + 1],
-				       entry);
+		uint32_t lane = w->l.entry_lane[entry];
+		uint32_t at = lanes_place(w->l.entries, w->l.entries_at[lane],
+					  w->l.entries_at[lane + 1], entry);
 
-		if (w->one_by_one[lane] && !in_step(w, piece, lane, at))
+		if (w->l.one_by_one[lane] && !in_step(w, piece, lane, at))
 			continue;
 		if (found != LINK_NONE)
 			return false;
 		found = lane;
 		first = at;
 	}
-	if (found == LINK_NONE || !w->one_by_one[found])
+	if (found == LINK_NONE || !w->l.one_by_one[found])
 		return false;
 	take_in_step(w, piece, first);
 	return true;
@@ -396,7 +314,7 @@ static bool owners(struct crowd *w)
 	bool more = false;
 
 	for (size_t k = w->st->from; k < w->st->to; k++) {
-		uint32_t *owner = &w->owner[w->piece_lane[k]];
+		uint32_t *owner = &w->owner[w->l.piece_lane[k]];
 
 		if (!free_piece(w, k) || *owner != LINK_NONE)
 			continue;
@@ -405,7 +323,7 @@ static bool owners(struct crowd *w)
 		else if (*owner == LINK_NONE)
 			*owner = OWNER_HIDDEN;
 	}
-	for (uint32_t i = 0; i < w->piece_lanes; i++)
+	for (uint32_t i = 0; i < w->l.piece_lanes; i++)
 		if (w->owner[i] == OWNER_HIDDEN)
 			w->owner[i] = LINK_NONE;
 	return more;
@@ -416,7 +334,7 @@ static bool begin_stretch(struct crowd *w)
 {
 	bool open = false;
 
-	for (uint32_t i = 0; i < w->piece_lanes; i++)
+	for (uint32_t i = 0; i < w->l.piece_lanes; i++)
 		w->owner[i] = LINK_NONE;
 	for (size_t k = w->st->from; k < w->st->to; k++) {
 		size_t at = (size_t)((int64_t)k + w->st->offset);
@@ -434,50 +352,12 @@ static bool begin_stretch(struct crowd *w)
 static int make_room(struct crowd *w)
 {
 	const struct numbers *n = w->n;
-	size_t entries = n->entries_count, pieces = n->c->pieces_count;
 
-	w->places = calloc(entries + 1, sizeof(*w->places));
-	w->ends = calloc(entries + 1, sizeof(*w->ends));
-	w->entry_lane = calloc(entries + 1, sizeof(*w->entry_lane));
-	w->piece_lane = calloc(pieces + 1, sizeof(*w->piece_lane));
-	w->entries = calloc(entries + 1, sizeof(*w->entries));
-	w->pieces = calloc(pieces + 1, sizeof(*w->pieces));
+	w->places = calloc(n->entries_count + 1, sizeof(*w->places));
+	w->ends = calloc(n->entries_count + 1, sizeof(*w->ends));
+	w->owner = calloc(w->l.piece_lanes + 1, sizeof(*w->owner));
 	w->thread = calloc(n->c->j->s->threads_count + 1, sizeof(*w->thread));
-	return w->places && w->ends && w->entry_lane && w->piece_lane && w->entries && w->pieces &&
-	       w->thread ? 0 : -ENOMEM;
-}
-
-static int make_lanes(struct crowd *w)
-{
-	int err = find_lanes(w);
-
-	if (err)
-		return err;
-	w->entries_at = calloc(w->entry_lanes + 2, sizeof(*w->entries_at));
-	w->pieces_at = calloc(w->piece_lanes + 2, sizeof(*w->pieces_at));
-	w->one_by_one = calloc(w->entry_lanes + 1, sizeof(*w->one_by_one));
-	w->owner = calloc(w->piece_lanes + 1, sizeof(*w->owner));
-	if (!w->entries_at || !w->pieces_at || !w->one_by_one || !w->owner)
-		return -ENOMEM;
-	list_lanes(w->entry_lane, w->n->entries_count, w->entry_lanes, w->entries, w->entries_at);
-	list_lanes(w->piece_lane, w->n->c->pieces_count, w->piece_lanes, w->pieces, w->pieces_at);
-	find_one_by_one(w);
-	return 0;
-}
-
-static void crowd_free(struct crowd *w)
-{
-	free(w->places);
-	free(w->ends);
-	free(w->entry_lane);
-	free(w->piece_lane);
-	free(w->entries);
-	free(w->pieces);
-	free(w->thread);
-	free(w->entries_at);
-	free(w->pieces_at);
-	free(w->one_by_one);
-	free(w->owner);
+	return w->places && w->ends && w->owner && w->thread ? 0 : -ENOMEM;
 }
 
 static bool any_crowd(const struct numbers *n)
@@ -495,9 +375,9 @@ int numbers_crowds(struct numbers *n)
 
 	if (!any_crowd(n))
 		return 0;
-	err = make_room(&w);
+	err = numbers_lanes(n, &w.l);
 	if (!err)
-		err = make_lanes(&w);
+		err = make_room(&w);
 	if (!err) {
 		find_places(&w);
 		for (size_t i = 0; i < n->stretches_count && find_wide(&w); i++) {
@@ -508,6 +388,10 @@ int numbers_crowds(struct numbers *n)
 				;
 		}
 	}
-	crowd_free(&w);
+	numbers_lanes_free(&w.l);
+	free(w.places);
+	free(w.ends);
+	free(w.owner);
+	free(w.thread);
 	return err;
 }

@@ -305,7 +305,7 @@ static int resolve(struct numbers *n, struct stretch *st)
 
 /* ---- from change to change ---- */
 
-/* The only offset of [lowest, highest] that the piece fits, NOT_SAID: there are several, or none. */
+/* The only offset of [lowest, highest] that the piece fits; NOT_SAID: several, or none. */
 static int64_t only_offset(const struct numbers *n, size_t piece, int64_t lowest, int64_t highest)
 {
 	int64_t found = NOT_SAID;

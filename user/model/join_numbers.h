@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What join_numbers.c and join_crowd.c share; nobody else includes this. */
+/* What join_numbers.c, join_crowd.c and join_lanes.c share; nobody else includes this. */
 #ifndef GBPF_MODEL_JOIN_NUMBERS_H
 #define GBPF_MODEL_JOIN_NUMBERS_H
 
@@ -39,6 +39,21 @@ bool numbers_fit(const struct numbers *n, size_t piece, int64_t entry);
  * those of each stream that one thread has for itself are in order. 0 or -ENOMEM.
  */
 int numbers_crowds(struct numbers *n);
+
+/* Calls by handle, works by stream; launches and works of graphs by the graph's. */
+struct lanes {
+	uint32_t *entry_lane, *piece_lane, entry_lanes, piece_lanes; /* the last two: how many */
+	/* Entries, those of one lane together; where each lane's begin, and one more. */
+	uint32_t *entries, *entries_at;
+	uint32_t *pieces, *pieces_at; /* likewise */
+	bool *one_by_one; /* of lanes of entries: they do not overlap each other */
+};
+
+/* join_lanes.c. 0 or -ENOMEM; to be freed in any case. */
+int numbers_lanes(struct numbers *n, struct lanes *l);
+void numbers_lanes_free(struct lanes *l);
+/* Where among list[from, to), which rises, value is. */
+uint32_t lanes_place(const uint32_t *list, uint32_t from, uint32_t to, uint32_t value);
 
 static inline const struct link *numbers_link(const struct numbers *n, size_t entry)
 {

@@ -37,7 +37,8 @@ static int64_t waited(const struct chain *c, uint64_t stream, int64_t when)
 		else
 			high = middle;
 	}
-	return low < c->waits_count && c->waits[low].stream == stream ? c->waits[low].end : TS_LIMIT;
+	return low < c->waits_count && c->waits[low].stream == stream ? c->waits[low].end :
+									TS_LIMIT;
 }
 
 int chain_waits(struct chain *c)

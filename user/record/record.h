@@ -270,7 +270,7 @@ struct record_overhead {
 
 enum record_sidecar_event {
 	RECORD_SIDECAR_ATTACHED = 1,  /* loaded; count: ns that the process was stopped */
-	RECORD_SIDECAR_BEGAN = 2,     /* recording from ts */
+	RECORD_SIDECAR_BEGAN = 2,     /* recording from ts; count: ns to switch on, 0: not said */
 	RECORD_SIDECAR_ENDED = 3,     /* recorded until ts; all records of the window are in */
 	RECORD_SIDECAR_REFUSED = 4,   /* did not record, text says why */
 	RECORD_SIDECAR_WITHDREW = 5,  /* stopped because of somebody else; text; count: lost */
