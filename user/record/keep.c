@@ -41,7 +41,7 @@ struct keep {
 	uint8_t *raw;
 	size_t raw_size;
 	struct event *decoded;
-	struct meta_reader meta;
+	struct meta_records metas;
 };
 
 static struct kept *at(const struct keep *k, uint64_t number)
@@ -263,16 +263,18 @@ static int write_events(struct keep *k, const struct kept *c, const uint8_t *raw
 
 static int write_records(struct keep *k, const struct kept *c, const uint8_t *raw)
 {
-	struct record r;
-	int err = meta_decode(&k->meta, (enum record_kind)c->chunk.kind, raw, c->chunk.raw,
-			      c->chunk.count);
+	int err;
 
-	while (!err && meta_next(&k->meta, &r)) {
+	k->metas.count = 0;
+	err = meta_decode(&k->metas, (enum record_kind)c->chunk.kind, raw, c->chunk.raw,
+			  c->chunk.count);
+	for (size_t i = 0; i < k->metas.count && !err; i++) {
+		const struct record *r = &k->metas.items[i];
 		int64_t first = INT64_MAX, last = INT64_MIN;
 
-		meta_times(&r, &first, &last);
+		meta_times(r, &first, &last);
 		if (last >= k->from && !is_late(k, first, c->chunk.kind))
-			err = writer_add(k->out, &r);
+			err = writer_add(k->out, r);
 	}
 	return err;
 }
@@ -319,5 +321,5 @@ void keep_write_stop(struct keep *k)
 	k->raw_size = 0;
 	free(k->decoded);
 	k->decoded = NULL;
-	meta_reader_free(&k->meta);
+	meta_records_free(&k->metas);
 }

@@ -279,88 +279,85 @@ size_t meta_encode(const struct meta_batch *b, uint64_t *scratch, uint8_t *out)
 	return (size_t)(at - out);
 }
 
-static int reserve(struct meta_reader *m, size_t count)
+static int reserve(struct meta_records *m, size_t count)
 {
-	if (count <= m->capacity)
-		return 0;
-	meta_reader_free(m);
-	for (size_t i = 0; i < META_FIELDS_MAX; i++) {
-		m->value[i] = malloc(count * sizeof(m->value[i][0]));
-		if (!m->value[i])
+	size_t need = m->count + count;
+
+	if (need > m->room) {
+		size_t room = need > 2 * m->room ? need : 2 * m->room;
+		struct record *items = realloc(m->items, room * sizeof(*items));
+
+		if (!items)
 			return -ENOMEM;
+		m->items = items;
+		m->room = room;
 	}
-	m->capacity = count;
-	return 0;
+	if (count > m->column_room) {
+		free(m->column);
+		m->column = malloc(count * sizeof(*m->column));
+		m->column_room = m->column ? count : 0;
+	}
+	return m->column || !count ? 0 : -ENOMEM;
 }
 
-/* Steps over the strings of one field, each of which must end in its NUL. */
-static int skip_strings(struct cursor *in, const uint64_t *length, size_t count, uint64_t max)
+/* Points the records to their strings, each of which must end in its NUL. */
+static int take_strings(struct cursor *in, const uint64_t *length, const struct field *f,
+			struct record *records, size_t count)
 {
+	uint64_t max = f->type == FIELD_NAME ? META_NAME_MAX : META_STRING_MAX;
+
 	for (size_t i = 0; i < count; i++) {
 		if (length[i] > max || (size_t)(in->end - in->at) < length[i] + 1 ||
 		    in->at[length[i]])
 			return -EBADMSG;
+		string_set(&records[i], f, (const char *)in->at);
+		if (f->type == FIELD_NAME)
+			records[i].name.len = length[i];
 		in->at += length[i] + 1;
 	}
 	return 0;
 }
 
-int meta_decode(struct meta_reader *m, enum record_kind kind, const uint8_t *in, size_t size,
+/* One field after another: its type is the same for all records. */
+static int take_field(struct cursor *in, uint64_t *column, const struct field *f,
+		      struct record *records, size_t count)
+{
+	bool wide = f->type == FIELD_64 || f->type == FIELD_TIME;
+	int err = column_get(in, column, count, wide ? 8 : 4);
+
+	if (err || is_string(f))
+		return err ? err : take_strings(in, column, f, records, count);
+	for (size_t i = 0; i < count; i++)
+		number_set(&records[i], f, column[i]);
+	return 0;
+}
+
+int meta_decode(struct meta_records *m, enum record_kind kind, const uint8_t *in, size_t size,
 		size_t count)
 {
 	struct cursor cursor = {in, in + size};
 	const struct field *f;
+	struct record *records;
 	int err;
 
-	m->count = m->next = 0;
 	if (count > CHUNK_RECORDS_MAX)
 		return -EBADMSG;
 	err = reserve(m, count);
-	for (size_t i = 0; !err && (f = field_at(kind, i)); i++) {
-		bool wide = f->type == FIELD_64 || f->type == FIELD_TIME;
-
-		err = column_get(&cursor, m->value[i], count, wide ? 8 : 4);
-		m->string[i] = (const char *)cursor.at;
-		if (!err && is_string(f))
-			err = skip_strings(&cursor, m->value[i], count,
-					   f->type == FIELD_NAME ? META_NAME_MAX :
-								   META_STRING_MAX);
-	}
-	if (err)
+	if (err || !count)
 		return err;
-	m->kind = kind;
-	m->count = count;
-	return 0;
+	records = m->items + m->count;
+	memset(records, 0, count * sizeof(*records));
+	for (size_t i = 0; i < count; i++)
+		records[i].kind = kind;
+	for (size_t i = 0; !err && (f = field_at(kind, i)); i++)
+		err = take_field(&cursor, m->column, f, records, count);
+	m->count += err ? 0 : count;
+	return err;
 }
 
-bool meta_next(struct meta_reader *m, struct record *record)
+void meta_records_free(struct meta_records *m)
 {
-	const struct field *f;
-	size_t at = m->next;
-
-	if (at == m->count)
-		return false;
-	m->next++;
-	memset(record, 0, sizeof(*record));
-	record->kind = m->kind;
-	for (size_t i = 0; (f = field_at(m->kind, i)); i++) {
-		if (!is_string(f)) {
-			number_set(record, f, m->value[i][at]);
-			continue;
-		}
-		string_set(record, f, m->string[i]);
-		m->string[i] += m->value[i][at] + 1;
-		if (f->type == FIELD_NAME)
-			record->name.len = m->value[i][at];
-	}
-	return true;
-}
-
-void meta_reader_free(struct meta_reader *m)
-{
-	for (size_t i = 0; i < META_FIELDS_MAX; i++) {
-		free(m->value[i]);
-		m->value[i] = NULL;
-	}
-	m->capacity = 0;
+	free(m->items);
+	free(m->column);
+	*m = (struct meta_records){0};
 }

@@ -51,25 +51,21 @@ size_t meta_bound(void);
 /* Writes a batch of one or more records of one kind; scratch has room for their number. */
 size_t meta_encode(const struct meta_batch *b, uint64_t *scratch, uint8_t *out);
 
-/* The records of one chunk, taken one by one. All zero is a valid empty state. */
-struct meta_reader {
-	enum record_kind kind;
-	size_t count, next;
-	uint64_t *value[META_FIELDS_MAX]; /* numbers, or lengths of strings */
-	const char *string[META_FIELDS_MAX];
-	size_t capacity; /* values each array has room for */
+/* Records as they were decoded. All zero is a valid empty state. */
+struct meta_records {
+	struct record *items;
+	size_t count, room;
+	uint64_t *column; /* scratch: one field of a chunk's records */
+	size_t column_room;
 };
 
 /*
- * Begins a chunk of count records; in must stay valid until the last was
- * taken. -EBADMSG: the bytes are not such content; -ENOMEM.
+ * Appends the records of a chunk, which point into its bytes. -EBADMSG: the bytes are not
+ * such content; -ENOMEM. Nothing was appended then.
  */
-int meta_decode(struct meta_reader *m, enum record_kind kind, const uint8_t *in, size_t size,
+int meta_decode(struct meta_records *m, enum record_kind kind, const uint8_t *in, size_t size,
 		size_t count);
 
-/* The next record, pointing into the chunk's bytes; false: there is none. */
-bool meta_next(struct meta_reader *m, struct record *record);
-
-void meta_reader_free(struct meta_reader *m);
+void meta_records_free(struct meta_records *m); /* may be repeated */
 
 #endif

@@ -12,24 +12,46 @@
 #include "record/chunk.h"
 #include "record/events.h"
 #include "record/meta.h"
+#include "util/beside.h"
+
+/* Of a batch of several chunks, at most; of one there may be more. */
+#define BATCH_BYTES (1u << 20) /* once decompressed */
+#define BATCH_RECORDS 16384    /* but events */
+#define BATCH_WORTH (128u << 10) /* bytes; of fewer a thread costs more than it saves */
 
 struct buffer {
 	uint8_t *data;
 	size_t size;
 };
 
+/* What is decoded at once: neighbouring chunks, of which only the last may be of events. */
+struct batch {
+	struct buffer raw; /* the chunks' contents: records point into it */
+	size_t used;
+	struct meta_records metas;
+	size_t at; /* the record that comes next */
+	struct buffer events;
+	size_t events_count;
+	int result; /* what comes then: 1 another batch, 0 the end, -errno */
+};
+
+/* Records are given from one batch while the other one is filled. */
 struct reader {
 	int fd;
-	uint64_t size;	 /* of the file, when it was opened */
-	uint64_t offset; /* end of the last chunk that was whole */
+	uint64_t size; /* of the file, when it was opened */
 	struct file_header header;
+	struct batch batches[2];
+	unsigned int now; /* the batch that records are given from */
+	bool over;	  /* they all were */
+	struct beside ahead;
+
+	/* of who fills a batch */
+	uint64_t offset; /* end of the last chunk that was whole */
 	enum reader_end end;
 	uint64_t chunks; /* read so far, for comparison with the index */
-
-	struct buffer stored, raw, events;
+	struct buffer stored;
 	ZSTD_DCtx *zstd;
 	struct events_codec *codec;
-	struct meta_reader meta;
 };
 
 /* Reads exactly size bytes at offset; -ENODATA: the file ends before. */
@@ -87,6 +109,7 @@ static int read_header(struct reader *r)
 	if (!err && r->header.size > r->size)
 		err = -EBADMSG;
 	r->offset = r->header.size;
+	r->batches[0].result = 1;
 	return err == -ENODATA ? -EBADMSG : err;
 }
 
@@ -132,27 +155,23 @@ static bool is_frame(const struct buffer *b, const struct chunk *c)
 	       ZSTD_getFrameContentSize(b->data, c->stored) == c->raw;
 }
 
-/* Where a chunk's raw content is; -EBADMSG when it is not what the header says. */
-static int decompress(struct reader *r, const struct chunk *c, const uint8_t **raw)
+/* Fills c->raw bytes with a chunk's content; -EBADMSG when it is not what the header says. */
+static int decompress(struct reader *r, const struct chunk *c, uint8_t *raw)
 {
 	size_t n;
-	int err;
 
-	*raw = r->stored.data;
-	if (c->compression == COMPRESSION_NONE)
-		return c->stored == c->raw ? 0 : -EBADMSG;
+	if (c->compression == COMPRESSION_NONE && c->stored == c->raw) {
+		memcpy(raw, r->stored.data, c->raw);
+		return 0;
+	}
 	if (c->compression != COMPRESSION_ZSTD || !is_frame(&r->stored, c))
 		return -EBADMSG;
-	err = reserve(&r->raw, c->raw);
-	if (err)
-		return err;
-	*raw = r->raw.data;
-	n = ZSTD_decompressDCtx(r->zstd, r->raw.data, c->raw, r->stored.data, c->stored);
+	n = ZSTD_decompressDCtx(r->zstd, raw, c->raw, r->stored.data, c->stored);
 	return ZSTD_isError(n) || n != c->raw ? -EBADMSG : 0;
 }
 
-/* The chunk at r->offset: its header, and its checked bytes in r->stored. */
-static int read_chunk(struct reader *r, struct chunk *c)
+/* The header of the chunk at r->offset, of which the file has all. */
+static int read_chunk_header(const struct reader *r, struct chunk *c)
 {
 	uint8_t header[CHUNK_HEADER_SIZE];
 	uint64_t left = r->size - r->offset;
@@ -163,20 +182,25 @@ static int read_chunk(struct reader *r, struct chunk *c)
 	err = read_at(r, header, sizeof(header), r->offset);
 	if (!err)
 		err = chunk_header_get(c, header);
-	if (err)
-		return err;
-	/* Before memory is asked for: what is not in the file needs none. */
-	if (left - sizeof(header) < c->stored)
-		return -ENODATA;
-	err = reserve(&r->stored, c->stored ? c->stored : 1);
+	if (!err && left - sizeof(header) < c->stored)
+		err = -ENODATA;
+	return err;
+}
+
+/* Its bytes, checked, in r->stored. */
+static int read_chunk(struct reader *r, const struct chunk *c)
+{
+	int err = reserve(&r->stored, c->stored ? c->stored : 1);
+
 	if (!err)
-		err = read_at(r, r->stored.data, c->stored, r->offset + sizeof(header));
+		err = read_at(r, r->stored.data, c->stored, r->offset + CHUNK_HEADER_SIZE);
 	if (!err && chunk_crc(r->stored.data, c->stored) != c->crc)
 		err = -EBADMSG;
 	return err;
 }
 
-static int decode_events(struct reader *r, const struct chunk *c, const uint8_t *raw)
+static int decode_events(struct reader *r, struct batch *b, const struct chunk *c,
+			 const uint8_t *raw)
 {
 	int err;
 
@@ -184,10 +208,12 @@ static int decode_events(struct reader *r, const struct chunk *c, const uint8_t 
 		return c->count ? -EBADMSG : 0;
 	err = events_codec_reserve(&r->codec, c->count);
 	if (!err)
-		err = reserve(&r->events, c->count * sizeof(struct event));
-	if (err)
-		return err;
-	return events_decode(r->codec, raw, c->raw, (struct event *)r->events.data, c->count);
+		err = reserve(&b->events, c->count * sizeof(struct event));
+	if (!err)
+		err = events_decode(r->codec, raw, c->raw, (struct event *)b->events.data,
+				    c->count);
+	b->events_count = err ? 0 : c->count;
+	return err;
 }
 
 /* The index must speak of the chunks that came before it, all of them. */
@@ -239,58 +265,118 @@ static int finish(struct reader *r, const struct chunk *c, const uint8_t *raw)
 	return 0;
 }
 
-/* Begins the next chunk: 1, with its kind in *c, or what reader_next() returns. */
-static int next_chunk(struct reader *r, struct chunk *c)
+/* A batch with something in it does not move: records point into it. */
+static bool has_room(const struct batch *b, const struct chunk *c)
 {
-	const uint8_t *raw = NULL;
-	int err = read_chunk(r, c);
+	return !b->used || (c->raw <= b->raw.size - b->used &&
+			    b->metas.count + c->count <= BATCH_RECORDS);
+}
+
+static int decode(struct reader *r, struct batch *b, const struct chunk *c, uint8_t *raw)
+{
+	int err = decompress(r, c, raw);
+
+	if (!err && c->kind == RECORD_EVENTS)
+		return decode_events(r, b, c, raw);
+	if (!err && c->kind != CHUNK_INDEX)
+		err = meta_decode(&b->metas, (enum record_kind)c->kind, raw, c->raw, c->count);
+	return err;
+}
+
+/* Adds the next chunk, if there is room: 1, or 0 at the end, or -errno. */
+static int next_chunk(struct reader *r, struct batch *b, bool *full)
+{
+	struct chunk c = {0};
+	uint8_t *raw;
+	bool known;
+	int err = read_chunk_header(r, &c);
 
 	if (err)
 		return stop(r, err);
-	if (c->kind == CHUNK_INDEX || c->kind == RECORD_EVENTS || meta_known(c->kind))
-		err = decompress(r, c, &raw);
-	if (!err && c->kind == CHUNK_INDEX)
-		return finish(r, c, raw);
-	if (!err && c->kind == RECORD_EVENTS)
-		err = decode_events(r, c, raw);
-	else if (!err && meta_known(c->kind))
-		err = meta_decode(&r->meta, (enum record_kind)c->kind, raw, c->raw, c->count);
+	*full = !has_room(b, &c);
+	if (*full)
+		return 1;
+	err = read_chunk(r, &c);
+	if (!err && !b->used)
+		err = reserve(&b->raw, c.raw > BATCH_BYTES ? c.raw : BATCH_BYTES);
+	raw = b->raw.data + b->used;
+	known = c.kind == CHUNK_INDEX || c.kind == RECORD_EVENTS || meta_known(c.kind);
+	if (!err && known)
+		err = decode(r, b, &c, raw);
+	if (!err && c.kind == CHUNK_INDEX)
+		return finish(r, &c, raw);
 	if (err)
 		return stop(r, err);
+	b->used += known ? c.raw : 0;
 	r->chunks++;
-	r->offset += CHUNK_HEADER_SIZE + c->stored;
+	r->offset += CHUNK_HEADER_SIZE + c.stored;
 	return 1;
+}
+
+/* Fills the batch that no records are given from. */
+static int fill(void *reader)
+{
+	struct reader *r = reader;
+	struct batch *b = &r->batches[!r->now];
+	bool full = false;
+
+	b->used = b->metas.count = b->at = b->events_count = 0;
+	do
+		b->result = next_chunk(r, b, &full);
+	while (b->result > 0 && !full && !b->events_count);
+	return 0;
+}
+
+/* Goes on with the batch that was filled meanwhile, if it was begun, and has the next filled. */
+static void next_batch(struct reader *r)
+{
+	const struct batch *b;
+
+	if (!r->ahead.run)
+		beside_begin(&r->ahead, fill, r, false);
+	beside_end(&r->ahead);
+	r->now = !r->now;
+	b = &r->batches[r->now];
+	if (b->result > 0)
+		beside_begin(&r->ahead, fill, r, b->used >= BATCH_WORTH);
+}
+
+static bool batch_next(struct batch *b, struct record *record)
+{
+	if (b->at < b->metas.count) {
+		*record = b->metas.items[b->at++];
+		return true;
+	}
+	if (!b->events_count)
+		return false;
+	record->kind = RECORD_EVENTS;
+	record->events.events = (const struct event *)b->events.data;
+	record->events.count = b->events_count;
+	b->events_count = 0;
+	return true;
 }
 
 int reader_next(struct reader *r, struct record *record)
 {
-	while (!meta_next(&r->meta, record)) {
-		struct chunk c = {0};
-		int more;
+	while (!batch_next(&r->batches[r->now], record)) {
+		int result = r->batches[r->now].result;
 
-		if (r->end != READER_END_UNKNOWN)
-			return 0;
-		more = next_chunk(r, &c);
-		if (more <= 0)
-			return more;
-		if (c.kind != RECORD_EVENTS || !c.count)
-			continue;
-		record->kind = RECORD_EVENTS;
-		record->events.events = (const struct event *)r->events.data;
-		record->events.count = c.count;
-		return 1;
+		r->over = !result;
+		if (result <= 0)
+			return result;
+		next_batch(r);
 	}
 	return 1;
 }
 
 enum reader_end reader_end(const struct reader *r)
 {
-	return r->end;
+	return r->over ? r->end : READER_END_UNKNOWN;
 }
 
 uint64_t reader_lost_bytes(const struct reader *r)
 {
-	return r->size - r->offset;
+	return r->over ? r->size - r->offset : 0;
 }
 
 int64_t reader_realtime(const struct reader *r)
@@ -304,17 +390,24 @@ void reader_version(const struct reader *r, unsigned int *major, unsigned int *m
 	*minor = r->header.minor;
 }
 
+static void batch_free(struct batch *b)
+{
+	free(b->raw.data);
+	free(b->events.data);
+	meta_records_free(&b->metas);
+}
+
 void reader_close(struct reader *r)
 {
 	if (!r)
 		return;
+	beside_end(&r->ahead);
 	if (r->fd >= 0)
 		close(r->fd);
-	meta_reader_free(&r->meta);
+	batch_free(&r->batches[0]);
+	batch_free(&r->batches[1]);
+	free(r->stored.data);
 	events_codec_free(r->codec);
 	ZSTD_freeDCtx(r->zstd);
-	free(r->events.data);
-	free(r->stored.data);
-	free(r->raw.data);
 	free(r);
 }
