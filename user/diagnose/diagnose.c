@@ -8,8 +8,10 @@
 #include "diagnose/jobs.h"
 #include "diagnose/ranks.h"
 #include "diagnose/rules.h"
+#include "util/beside.h"
 
 #define LEAST_WINDOW 50000000 /* ns; nor does a shorter look */
+#define WORKS_BESIDE 10000   /* of more a thread looks at them, another one at the calls */
 #define UNMATCHED 0.01	      /* of works without a call, or the reverse: idle time is not known */
 
 const char *const diag_severity_words[] = { "info", "notice", "warning" };
@@ -180,26 +182,46 @@ struct look {
 	struct facts facts;
 };
 
+/* All but what is found from GPU time alone. */
+static int look_at_calls(struct look *l, struct feed_timeline *feed, struct steps *steps)
+{
+	const struct session *s = l->facts.s;
+	struct feeders feeders;
+	int err = feeders_find(s, l->facts.process, &feeders);
+
+	if (err)
+		return err;
+	err = steps_of(s, &feeders, steps);
+	if (!err)
+		err = timeline_feed(s, &feeders, feed);
+	feeders_free(&feeders);
+	if (!err)
+		err = shares_of(s, l->facts.process, feed, &l->shares);
+	return err ? err : diag_facts_calls(&l->facts);
+}
+
+static int gpu_run(void *facts)
+{
+	return diag_facts_gpu(facts);
+}
+
 static int look_at(const struct session *s, uint32_t process, struct ranks *ranks,
 		   struct look *l, struct diag_process *out)
 {
 	struct feed_timeline feed = { 0 };
-	struct feeders feeders;
-	int err;
+	struct beside gpu = { 0 };
+	int err, gpu_err;
 
 	out->process = process;
 	out->job = UINT32_MAX;
-	err = feeders_find(s, process, &feeders);
-	if (err)
-		return err;
-	err = steps_of(s, &feeders, &out->steps);
+	diag_facts_begin(&l->facts, s, process);
+	if (shares_have_gpu(s, process))
+		beside_begin(&gpu, gpu_run, &l->facts, s->works_count > WORKS_BESIDE);
+	err = look_at_calls(l, &feed, &out->steps);
+	gpu_err = beside_end(&gpu);
 	if (!err)
-		err = timeline_feed(s, &feeders, &feed);
-	feeders_free(&feeders);
-	if (!err)
-		err = shares_of(s, process, &feed, &l->shares);
-	if (!err)
-		err = diag_facts(s, process, &l->shares, &out->steps, &l->facts);
+		err = gpu_err;
+	diag_facts_end(&l->facts, &l->shares, &out->steps);
 	if (!err)
 		err = ranks_look(ranks, &l->facts, &feed, !in_the_way(&l->facts));
 	timeline_free(&feed);

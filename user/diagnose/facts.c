@@ -204,31 +204,58 @@ static void quality(struct facts *f, uint64_t busiest)
 	f->probe_share = f->window > 0 ? cost / (double)f->window : 0;
 }
 
-int diag_facts(const struct session *s, uint32_t process, const struct shares *shares,
-	     const struct steps *steps, struct facts *out)
+void diag_facts_begin(struct facts *f, const struct session *s, uint32_t process)
 {
 	const struct session_process *p = &s->processes[process];
-	struct pass pass = { .f = out };
 	int64_t from = p->first > s->begin ? p->first : s->begin;
 	int64_t to = p->last < s->end ? p->last : s->end;
+
+	*f = (struct facts){ .s = s, .p = p, .process = process,
+			     .window = session_recorded(s, from, to),
+			     .heaviest = UINT32_MAX, .unsteady = UINT32_MAX };
+}
+
+int diag_facts_calls(struct facts *f)
+{
+	const struct session *s = f->s;
+	struct pass pass = { .f = f };
+	int64_t from = f->p->first > s->begin ? f->p->first : s->begin;
+	int64_t to = f->p->last < s->end ? f->p->last : s->end;
 	int err;
 
-	*out = (struct facts){ .s = s, .p = p, .process = process, .shares = shares,
-			       .steps = steps, .window = session_recorded(s, from, to),
-			       .heaviest = UINT32_MAX, .unsteady = UINT32_MAX };
 	pass.steady_from = to > from ? from + (to - from) / 10 : from;
 	pass.late_from = to > from ? from + (to - from) / 2 : from;
 	err = each_thread(&pass, false);
 	if (!err) {
-		out->launch_p50 = quantile(pass.launches, pass.count, 500);
-		out->launch_p99 = quantile(pass.launches, pass.count, 990);
+		f->launch_p50 = quantile(pass.launches, pass.count, 500);
+		f->launch_p99 = quantile(pass.launches, pass.count, 990);
 		pass.quick = quick_launch(pass.launches, pass.count);
 		err = each_thread(&pass, true);
 	}
 	free(pass.launches);
-	if (!err && steps->count > 1)
-		out->repeated_launches = out->launches / (steps->count - 1);
-	quality(out, pass.busiest);
-	diag_facts_nvml(out);
-	return err ? err : diag_facts_gpu(out);
+	quality(f, pass.busiest);
+	diag_facts_nvml(f);
+	return err;
+}
+
+/* What looked like a full queue was none if it was never deep. */
+static void unblock(struct facts *f)
+{
+	f->slow.count += f->blocked.count;
+	f->slow.ns += f->blocked.ns;
+	if (f->blocked.longest > f->slow.longest) {
+		f->slow.longest = f->blocked.longest;
+		f->slow.api = f->blocked.api;
+	}
+	f->blocked = (struct tally){ 0 };
+}
+
+void diag_facts_end(struct facts *f, const struct shares *shares, const struct steps *steps)
+{
+	f->shares = shares;
+	f->steps = steps;
+	if (steps->count > 1)
+		f->repeated_launches = f->launches / (steps->count - 1);
+	if (shares->basis == BASIS_CPU_GPU && f->depth_most < BACK_PRESSURE_DEPTH)
+		unblock(f);
 }

@@ -74,11 +74,15 @@ struct facts {
 	double probe_share; /* of the window that the probes took the busiest thread */
 };
 
-/* 0 or -ENOMEM. */
-int diag_facts(const struct session *s, uint32_t process, const struct shares *shares,
-	     const struct steps *steps, struct facts *out);
-int diag_facts_gpu(struct facts *f); /* diag_facts_gpu.c: the part from GPU time; 0 or -ENOMEM */
-void diag_facts_nvml(struct facts *f);
+/*
+ * Begun, then found from calls and, where shares_have_gpu(), from GPU time: in any order, or
+ * each in a thread, for they fill in different ones. Rules need them ended. 0 or -ENOMEM.
+ */
+void diag_facts_begin(struct facts *f, const struct session *s, uint32_t process);
+int diag_facts_calls(struct facts *f);
+int diag_facts_gpu(struct facts *f);   /* facts_gpu.c */
+void diag_facts_nvml(struct facts *f); /* facts_gpu.c, of diag_facts_calls() */
+void diag_facts_end(struct facts *f, const struct shares *shares, const struct steps *steps);
 
 /* Median and other quantiles of values, which are reordered; -1 of none. q in 1/1000. */
 int64_t quantile(int64_t *values, size_t count, unsigned q);

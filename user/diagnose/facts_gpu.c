@@ -23,17 +23,11 @@ struct scan {
 	size_t kernels, delays_count, starts_count;
 };
 
-/* Of one kernel and shape. */
+/* Of one kernel and shape: the durations of its launches are ns[first, first + count). */
 struct kind {
 	uint32_t kernel, shape;
-	int64_t ns;
+	size_t first, count;
 };
-
-#define RUNS_SORT sort_kinds
-#define RUNS_TYPE struct kind
-#define RUNS_AFTER(a, b, ctx) \
-	((a)->kernel != (b)->kernel ? (a)->kernel > (b)->kernel : (a)->shape > (b)->shape)
-#include "util/runs.h"
 
 static bool is_ours(const struct facts *f, const struct work *w)
 {
@@ -121,16 +115,17 @@ static void take_work(struct scan *v, size_t i)
 	}
 }
 
-/* One group of equal kernel and shape; ns has room for all of them. */
-static void take_kind(struct facts *f, const struct kind *k, size_t n, int64_t *ns)
+/* How much the times of one kind vary; reorders them. */
+static void take_kind(struct facts *f, const struct kind *k, int64_t *ns)
 {
 	double mean = 0, square = 0, cv;
+	size_t n = k->count;
 	int64_t usual;
 
 	for (size_t i = 0; i < n; i++)
-		mean += (double)k[i].ns / (double)n;
+		mean += (double)ns[i] / (double)n;
 	for (size_t i = 0; i < n; i++)
-		square += ((double)k[i].ns - mean) * ((double)k[i].ns - mean);
+		square += ((double)ns[i] - mean) * ((double)ns[i] - mean);
 	cv = n > 1 && mean > 0 ? sqrt(square / (double)(n - 1)) / mean : 0;
 	/* Only what matters: a tenth of all kernel time. */
 	if (n < UNSTEADY_LEAST || mean * (double)n * 10 < (double)f->kernel_ns ||
@@ -139,50 +134,95 @@ static void take_kind(struct facts *f, const struct kind *k, size_t n, int64_t *
 	f->unsteady = k->kernel;
 	f->unsteady_cv = cv;
 	f->unsteady_count = n;
-	for (size_t i = 0; i < n; i++)
-		ns[i] = k[i].ns;
 	usual = select_rank(ns, n, (n - 1) / 2);
 	if (usual > 0)
 		f->unsteady_ratio = (double)select_rank(ns, n, (n - 1) * 99 / 100) / (double)usual;
 }
 
+static int kind_order(const void *pa, const void *pb)
+{
+	const struct kind *a = pa, *b = pb;
+
+	if (a->kernel != b->kernel)
+		return a->kernel < b->kernel ? -1 : 1;
+	return a->shape < b->shape ? -1 : a->shape > b->shape;
+}
+
+/* A shape is of one kernel, and so is what has lost its own. */
+static size_t kind_of(const struct session *s, const struct work *w)
+{
+	return w->shape == SHAPE_NONE ? s->shapes_count : w->shape;
+}
+
+static bool is_counted(const struct facts *f, const struct work *w)
+{
+	return is_ours(f, w) && !w->earlier && w->kind == RECORD_WORK_KERNEL;
+}
+
+/* Fills in kinds, of which there are shapes_count + 1, all zero; those without works go. */
+static size_t find_kinds(const struct facts *f, struct kind *kinds, int64_t *ns)
+{
+	const struct session *s = f->s;
+	size_t sum = 0, kept = 0;
+
+	for (size_t i = 0; i < s->works_count; i++)
+		if (is_counted(f, &s->works[i]))
+			kinds[kind_of(s, &s->works[i])].count++;
+	for (size_t i = 0; i <= s->shapes_count; i++) {
+		kinds[i].first = sum;
+		sum += kinds[i].count;
+		kinds[i].count = 0;
+	}
+	for (size_t i = 0; i < s->works_count; i++) {
+		const struct work *w = &s->works[i];
+		struct kind *k = &kinds[kind_of(s, w)];
+
+		if (!is_counted(f, w))
+			continue;
+		k->kernel = w->kernel;
+		k->shape = w->shape;
+		ns[k->first + k->count++] = w->end - w->begin;
+	}
+	for (size_t i = 0; i <= s->shapes_count; i++)
+		if (kinds[i].count)
+			kinds[kept++] = kinds[i];
+	return kept;
+}
+
 static int kinds(struct facts *f)
 {
 	const struct session *s = f->s;
-	struct kind *all = malloc((f->kernels + 1) * sizeof(*all));
-	int64_t *spare = malloc((f->kernels + 1) * sizeof(*spare));
+	struct kind *all = calloc(s->shapes_count + 1, sizeof(*all));
+	int64_t *ns = malloc((f->kernels + 1) * sizeof(*ns));
 	size_t n = 0;
-	int err = all && spare ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < s->works_count && !err; i++) {
-		const struct work *w = &s->works[i];
-
-		if (is_ours(f, w) && !w->earlier && w->kind == RECORD_WORK_KERNEL &&
-		    n < f->kernels)
-			all[n++] = (struct kind){ w->kernel, w->shape, w->end - w->begin };
+	if (!all || !ns) {
+		free(all);
+		free(ns);
+		return -ENOMEM;
 	}
-	if (!err)
-		err = sort_kinds(all, n, NULL);
-	for (size_t from = 0, to; from < n && !err; from = to) {
-		for (to = from; to < n && all[to].kernel == all[from].kernel &&
-				all[to].shape == all[from].shape; to++)
-			;
-		take_kind(f, all + from, to - from, spare);
-	}
-	for (size_t from = 0, to; from < n && !err; from = to) {
-		int64_t ns = 0;
+	n = find_kinds(f, all, ns);
+	qsort(all, n, sizeof(*all), kind_order);
+	for (size_t i = 0; i < n; i++)
+		take_kind(f, &all[i], ns + all[i].first);
+	for (size_t from = 0, to; from < n; from = to) {
+		int64_t sum = 0;
+		size_t count = 0;
 
-		for (to = from; to < n && all[to].kernel == all[from].kernel; to++)
-			ns += all[to].ns;
-		if (ns > f->heaviest_ns && !f->s->kernels[all[from].kernel].comm) {
-			f->heaviest_ns = ns;
+		for (to = from; to < n && all[to].kernel == all[from].kernel; to++) {
+			for (size_t i = 0; i < all[to].count; i++)
+				sum += ns[all[to].first + i];
+			count += all[to].count;
+		}
+		if (sum > f->heaviest_ns && !f->s->kernels[all[from].kernel].comm) {
+			f->heaviest_ns = sum;
 			f->heaviest = all[from].kernel;
-			f->heaviest_count = to - from;
+			f->heaviest_count = count;
 		}
 	}
 	free(all);
-	free(spare);
-	return err;
+	free(ns);
+	return 0;
 }
 
 /* Of the gap before it, how long was the work on its way to the GPU? */
@@ -248,20 +288,6 @@ static void sharers(struct facts *f)
 	}
 }
 
-/* What looked like a full queue was none if it was never deep. */
-static void unblock(struct facts *f)
-{
-	if (f->depth_most >= BACK_PRESSURE_DEPTH)
-		return;
-	f->slow.count += f->blocked.count;
-	f->slow.ns += f->blocked.ns;
-	if (f->blocked.longest > f->slow.longest) {
-		f->slow.longest = f->blocked.longest;
-		f->slow.api = f->blocked.api;
-	}
-	f->blocked = (struct tally){ 0 };
-}
-
 static int scan_new(struct scan *v, const struct session *s)
 {
 	size_t n = s->works_count + 1;
@@ -298,17 +324,15 @@ static void scan_free(struct scan *v)
 int diag_facts_gpu(struct facts *f)
 {
 	struct scan v = { .f = f };
-	int err;
+	int err = scan_new(&v, f->s);
 
-	if (f->shares->basis != BASIS_CPU_GPU)
-		return 0;
-	err = scan_new(&v, f->s);
 	if (err)
 		goto out;
-	for (size_t i = 0; i < f->s->works_count; i++)
+	for (size_t i = 0; i < f->s->works_count; i++) {
+		work_fetch_call(f->s, i);
 		if (is_ours(f, &f->s->works[i]) && !f->s->works[i].earlier)
 			take_work(&v, i);
-	unblock(f);
+	}
 	f->kernel_p50 = quantile(v.durations, v.kernels, 500);
 	f->queue_delay_p50 = quantile(v.delays, v.delays_count, 500);
 	f->launch_to_start_p50 = quantile(v.starts, v.starts_count, 500);
@@ -317,6 +341,8 @@ int diag_facts_gpu(struct facts *f)
 			f->overhead_records_ns +=
 				f->s->overheads[i].end - f->s->overheads[i].begin;
 	sharers(f);
+	free(v.times); /* before others need as much */
+	v.times = NULL;
 	err = kinds(f);
 	if (!err)
 		err = gaps(f);

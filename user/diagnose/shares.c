@@ -65,18 +65,22 @@ static int64_t recorded(const struct session *s, uint32_t process, int64_t *cove
 	return ns;
 }
 
+bool shares_have_gpu(const struct session *s, uint32_t process)
+{
+	int64_t covered, all = recorded(s, process, &covered);
+	bool works = false;
+
+	for (uint32_t i = 0; i < s->devices_count && !works; i++)
+		works = s->devices[i].physical == i && timeline_works_on(s, process, i);
+	return works && covered && covered * 2 >= all;
+}
+
 int shares_of(const struct session *s, uint32_t process, const struct feed_timeline *feed,
 	      struct shares *out)
 {
-	int64_t covered, all = recorded(s, process, &covered);
-	int err;
-
 	*out = (struct shares){ 0 };
-	if (session_has_work(s) && covered * 2 >= all && covered) {
-		err = shares_gpu(s, process, feed, out);
-		if (err || out->window)
-			return err;
-	}
+	if (shares_have_gpu(s, process))
+		return shares_gpu(s, process, feed, out);
 	shares_cpu(s, process, feed, out);
 	return 0;
 }

@@ -24,9 +24,12 @@ struct shares {
 	int64_t chunk_from; /* where the first begins */
 };
 
+/* Was GPU time recorded for at least half of the recording of this process? */
+bool shares_have_gpu(const struct session *s, uint32_t process);
+
 /*
- * With GPU time for at least half of the recording of this process, by what its devices
- * did (shares_gpu.c), else by its threads alone. 0 or -ENOMEM.
+ * With GPU time by what the devices of the process did (shares_gpu.c), else by its threads
+ * alone. 0 or -ENOMEM.
  */
 int shares_of(const struct session *s, uint32_t process, const struct feed_timeline *feed,
 	      struct shares *out);

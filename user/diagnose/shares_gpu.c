@@ -8,14 +8,17 @@
 #include <stdlib.h>
 
 #include "diagnose/shares.h"
+#include "model/grow.h"
 
 struct device {
 	const struct session *s;
 	const struct feed_timeline *feed;
 	uint32_t process, physical;
 	struct spans kernels, comms, any; /* comms: with kernels */
-	const struct work **next; /* the work that begins each span of any */
+	int64_t *asked; /* of each span of any, when the work that begins it was; or INT64_MAX */
+	size_t asked_cap;
 	struct neighbours others;
+	size_t near; /* of feed: timeline_sum_near() */
 	int64_t first, each; /* where the first chunk begins; of each */
 	struct shares *out;
 };
@@ -33,7 +36,7 @@ static void device_free(struct device *d)
 	spans_free(&d->comms);
 	spans_free(&d->any);
 	neighbours_free(&d->others);
-	free(d->next);
+	free(d->asked);
 }
 
 #define RUNS_SORT sort_works
@@ -41,23 +44,17 @@ static void device_free(struct device *d)
 #define RUNS_AFTER(a, b, ctx) ((*(a))->begin > (*(b))->begin)
 #include "util/runs.h"
 
-/* The first work of each span of any: it ended the gap before. */
-static int find_next(struct device *d)
+/* The works of the process on the device, by begin; the caller frees. NULL: no memory. */
+static const struct work **find_works(const struct device *d, size_t *count)
 {
 	const struct session *s = d->s;
 	const struct work **all;
-	size_t n = 0, count = 0, at = 0;
-	int err;
+	size_t n = 0, most = 0;
 
 	for (size_t i = 0; i < s->streams_count; i++)
-		count += s->streams[i].process == d->process ? s->streams[i].works : 0;
-	all = malloc((count + 1) * sizeof(const struct work *));
-	d->next = calloc(d->any.count + 1, sizeof(const struct work *));
-	if (!all || !d->next) {
-		free(all);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < s->streams_count; i++) {
+		most += s->streams[i].process == d->process ? s->streams[i].works : 0;
+	all = malloc((most + 1) * sizeof(const struct work *));
+	for (size_t i = 0; all && i < s->streams_count; i++) {
 		const struct session_stream *t = &s->streams[i];
 
 		if (t->process != d->process || s->devices[t->device].physical != d->physical)
@@ -65,39 +62,70 @@ static int find_next(struct device *d)
 		for (uint32_t k = t->first_work; k < t->first_work + t->works; k++)
 			all[n++] = &s->works[k];
 	}
-	err = sort_works(all, n, NULL);
-	for (size_t i = 0; i < d->any.count && !err; i++) {
-		while (at < n && all[at]->begin < d->any.items[i].begin)
-			at++;
-		if (at < n && all[at]->begin == d->any.items[i].begin)
-			d->next[i] = all[at];
+	if (all && sort_works(all, n, NULL)) {
+		free(all);
+		all = NULL;
 	}
-	free(all);
+	*count = n;
+	return all;
+}
+
+/* Has the works fetched, and their calls, that add_works() comes to soon. */
+static void fetch(const struct session *s, const struct work *const *all, size_t at, size_t count)
+{
+	if (at + 32 < count)
+		__builtin_prefetch(all[at + 32]);
+	if (at + 16 < count && all[at + 16]->call != CALL_NONE)
+		__builtin_prefetch(&s->calls[all[at + 16]->call]);
+}
+
+/* A span of any that begins with this work. */
+static int begin_span(struct device *d, const struct work *w)
+{
+	if (GROW(d->asked, d->asked_cap, d->any.count + 1))
+		return -ENOMEM;
+	d->asked[d->any.count] = w->call == CALL_NONE ? INT64_MAX : d->s->calls[w->call].begin;
+	return 0;
+}
+
+static int add_works(struct device *d, const struct work *const *all, size_t count)
+{
+	size_t kernels_cap = 0, comms_cap = 0, any_cap = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < count && !err; i++) {
+		const struct work *w = all[i];
+		unsigned class = work_class(d->s, w);
+
+		fetch(d->s, all, i, count);
+		if (!d->any.count || w->begin > d->any.items[d->any.count - 1].end)
+			err = begin_span(d, w);
+		if (!err)
+			err = spans_append(&d->any, &any_cap, w->begin, w->end);
+		if (!err && class != WORK_CLASS_COPY)
+			err = spans_append(&d->comms, &comms_cap, w->begin, w->end);
+		if (!err && class == WORK_CLASS_COMPUTE)
+			err = spans_append(&d->kernels, &kernels_cap, w->begin, w->end);
+	}
 	return err;
 }
 
 static int device_new(struct device *d)
 {
-	const struct session *s = d->s;
-	int err;
+	size_t count;
+	const struct work **all = find_works(d, &count);
+	int err = all ? add_works(d, all, count) : -ENOMEM;
 
-	err = timeline_device(s, d->process, d->physical, WORK_CLASS_COMPUTE, &d->kernels);
-	if (!err)
-		err = timeline_device(s, d->process, d->physical,
-				      WORK_CLASS_COMPUTE | WORK_CLASS_COMM, &d->comms);
-	if (!err)
-		err = timeline_device(s, d->process, d->physical, WORK_CLASS_ALL, &d->any);
-	if (!err)
-		err = neighbours_find(s, d->process, d->physical, &d->others);
-	return err ? err : find_next(d);
+	free(all);
+	return err ? err : neighbours_find(d->s, d->process, d->physical, &d->others);
 }
 
 /* The state of the threads at a moment. */
-static enum feed_state state_at(const struct feed_timeline *t, int64_t at)
+static enum feed_state state_at(struct device *d, int64_t at)
 {
 	int64_t ns[FEED_STATES] = { 0 };
 
-	timeline_sum(t, at, at + 1, ns);
+	timeline_sum_near(d->feed, at, at + 1, ns, &d->near);
 	for (int state = 0; state < FEED_STATES; state++)
 		if (ns[state])
 			return (enum feed_state)state;
@@ -110,7 +138,7 @@ static void not_asked(struct device *d, int64_t from, int64_t to, bool drained)
 	int64_t ns[FEED_STATES] = { 0 };
 	int64_t *out = d->out->ns;
 
-	timeline_sum(d->feed, from, to, ns);
+	timeline_sum_near(d->feed, from, to, ns, &d->near);
 	out[CLASS_OVERHEAD] += ns[FEED_DISPATCH];
 	out[CLASS_COLD] += ns[FEED_COLD];
 	out[CLASS_OTHER] += ns[FEED_BLOCKED];
@@ -148,15 +176,16 @@ static void asked_for(struct device *d, int64_t from, int64_t to, bool in_time)
 	d->out->ns[in_time ? CLASS_OTHER : CLASS_OVERHEAD] += to - from - held;
 }
 
-/* [from, to) is idle; next ends it, NULL at a window's end or where nobody knows. */
-static void gap(struct device *d, int64_t from, int64_t to, const struct work *next)
+/*
+ * [from, to) is idle. When what ends it was asked for: INT64_MAX at a window's end or where
+ * nobody knows.
+ */
+static void gap(struct device *d, int64_t from, int64_t to, int64_t asked)
 {
-	enum feed_state before = state_at(d->feed, from);
+	enum feed_state before = state_at(d, from);
 	bool drained = before == FEED_WAIT || before == FEED_COPY;
-	int64_t asked = to;
 
-	if (next && next->call != CALL_NONE)
-		asked = clamp(d->s->calls[next->call].begin, from, to);
+	asked = clamp(asked, from, to);
 	not_asked(d, from, asked, drained);
 	asked_for(d, asked, to, asked == from);
 }
@@ -173,11 +202,11 @@ static void window(struct device *d, int64_t from, int64_t to)
 		if (v->begin >= to)
 			break;
 		if (v->begin > at)
-			gap(d, at, v->begin, d->next[i]);
+			gap(d, at, v->begin, d->asked[i]);
 		at = clamp(v->end, at, to);
 	}
 	if (to > at)
-		gap(d, at, to, NULL);
+		gap(d, at, to, INT64_MAX);
 	d->out->window += to - from;
 	d->out->ns[CLASS_GPU] += spans_within(&d->kernels, from, to);
 	d->out->ns[CLASS_COMM] +=

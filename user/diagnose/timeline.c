@@ -7,6 +7,7 @@
 #include "diagnose/diagnose.h"
 #include "model/grow.h"
 #include "probe/catalogue.h"
+#include "util/near.h"
 #include "util/select.h"
 
 #define COLD_NS 100000	   /* a shorter call that might load something has not */
@@ -210,28 +211,14 @@ void timeline_free(struct feed_timeline *t)
 	*t = (struct feed_timeline){ 0 };
 }
 
-/* The first span that ends after from. */
-static size_t seek(const struct feed_timeline *t, int64_t from)
-{
-	size_t low = 0, high = t->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->items[middle].end <= from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-void timeline_sum(const struct feed_timeline *t, int64_t from, int64_t to,
-		  int64_t ns[FEED_STATES])
+void timeline_sum_near(const struct feed_timeline *t, int64_t from, int64_t to,
+		       int64_t ns[FEED_STATES], size_t *near)
 {
 	int64_t at = from;
 
-	for (size_t i = seek(t, from); i < t->count && t->items[i].begin < to; i++) {
+	if (t->count) /* the first that ends after from */
+		*near = near_find(&t->items->end, sizeof(*t->items), t->count, from + 1, *near);
+	for (size_t i = *near; i < t->count && t->items[i].begin < to; i++) {
 		const struct feed_span *v = &t->items[i];
 		int64_t begin = v->begin > from ? v->begin : from;
 		int64_t end = v->end < to ? v->end : to;
@@ -242,6 +229,14 @@ void timeline_sum(const struct feed_timeline *t, int64_t from, int64_t to,
 	}
 	if (to > at)
 		ns[FEED_AWAY] += to - at;
+}
+
+void timeline_sum(const struct feed_timeline *t, int64_t from, int64_t to,
+		  int64_t ns[FEED_STATES])
+{
+	size_t near = t->count / 2;
+
+	timeline_sum_near(t, from, to, ns, &near);
 }
 
 int timeline_device(const struct session *s, uint32_t process, uint32_t physical,

@@ -58,6 +58,9 @@ void timeline_free(struct feed_timeline *t); /* may be repeated */
 /* Adds the ns of each state in [from, to) to ns[]. */
 void timeline_sum(const struct feed_timeline *t, int64_t from, int64_t to,
 		  int64_t ns[FEED_STATES]);
+/* The same; near, which is 0 at first, makes it quick from one stretch of time to the next. */
+void timeline_sum_near(const struct feed_timeline *t, int64_t from, int64_t to,
+		       int64_t ns[FEED_STATES], size_t *near);
 
 /* Union of a process's works of these classes (enum work_class) on a physical device. */
 int timeline_device(const struct session *s, uint32_t process, uint32_t physical,

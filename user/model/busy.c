@@ -63,8 +63,7 @@ int64_t spans_within(const struct spans *v, int64_t from, int64_t to)
 	return sum;
 }
 
-/* Appends in the order of begin, united with the last one if they touch. */
-static int append(struct spans *v, size_t *cap, int64_t begin, int64_t end)
+int spans_append(struct spans *v, size_t *cap, int64_t begin, int64_t end)
 {
 	struct span *last = v->count ? &v->items[v->count - 1] : NULL;
 
@@ -90,7 +89,7 @@ int device_busy(const struct session *s, uint32_t physical, unsigned classes, st
 	*out = (struct spans){ 0 };
 	while (!err && (w = merge_next(&m)) != WORK_NONE)
 		if (work_class(s, &s->works[w]) & classes)
-			err = append(out, &cap, s->works[w].begin, s->works[w].end);
+			err = spans_append(out, &cap, s->works[w].begin, s->works[w].end);
 	merge_end(&m);
 	if (err)
 		spans_free(out);
@@ -188,11 +187,11 @@ static int subtract(const struct spans *from, const struct spans *what, struct s
 		while (k < what->count && what->items[k].end <= at)
 			k++;
 		for (size_t n = k; n < what->count && what->items[n].begin < end && !err; n++) {
-			err = append(out, &cap, at, what->items[n].begin);
+			err = spans_append(out, &cap, at, what->items[n].begin);
 			at = what->items[n].end > at ? what->items[n].end : at;
 		}
 		if (!err)
-			err = append(out, &cap, at, end);
+			err = spans_append(out, &cap, at, end);
 	}
 	return err;
 }
@@ -236,7 +235,7 @@ int device_overheads(const struct session *s, uint32_t physical, struct spans *o
 		find_users(s, physical, users);
 	for (size_t i = 0; i < s->overheads_count && !err; i++)
 		if (users[s->overheads[i].process])
-			err = append(out, &cap, s->overheads[i].begin, s->overheads[i].end);
+			err = spans_append(out, &cap, s->overheads[i].begin, s->overheads[i].end);
 	free(users);
 	if (err)
 		spans_free(out);

@@ -3,6 +3,7 @@
 #include "model/gpu.h"
 #include "model/grow.h"
 #include "model/merge.h"
+#include "util/near.h"
 
 #define MAX_DEPTH 256
 
@@ -21,23 +22,16 @@ struct gaps {
 	size_t count, cap;
 };
 
-/* Was the thread in a blocking wait across ts? Calls of a thread nest. */
-static bool waited_across(const struct session *s, uint32_t thread, int64_t ts)
+/* Was the thread of this call in a blocking wait across ts? Calls of a thread nest. */
+static bool waited_across(const struct session *s, uint32_t near, int64_t ts)
 {
-	const struct session_thread *t = &s->threads[thread];
-	uint32_t low = t->first_call, high = t->first_call + t->calls, call;
+	const struct session_thread *t = &s->threads[s->calls[near].thread];
+	size_t at = near_find(&s->calls[t->first_call].begin, sizeof(struct call), t->calls, ts,
+			      near - t->first_call);
+	uint32_t call = t->first_call + (uint32_t)at - 1;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (s->calls[middle].begin < ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == t->first_call)
+	if (!at)
 		return false;
-	call = low - 1;
 	for (int i = 0; call != CALL_NONE && i < MAX_DEPTH; i++, call = s->calls[call].parent) {
 		const struct call *c = &s->calls[call];
 		bool waits = c->flags & CALL_POLL || s->apis[c->api].sorts & API_IS_WAIT;
@@ -50,7 +44,7 @@ static bool waited_across(const struct session *s, uint32_t thread, int64_t ts)
 
 static enum gap_class host_class(const struct session *s, uint32_t call, int64_t begin)
 {
-	return call != CALL_NONE && waited_across(s, s->calls[call].thread, begin)
+	return call != CALL_NONE && waited_across(s, call, begin)
 		       ? GAP_SYNC_DRAIN
 		       : GAP_HOST_WAIT;
 }
@@ -112,6 +106,7 @@ static int find_gaps(struct gaps *g)
 	int err = merge_begin(&m, s, g->physical);
 
 	while (!err && (w = merge_next(&m)) != WORK_NONE) {
+		work_fetch_call(s, w);
 		if (s->works[w].begin > free_from)
 			err = take_gap(g, free_from, s->works[w].begin, before, w);
 		if (s->works[w].end > free_from) {

@@ -32,6 +32,18 @@ bool work_covered(const struct session *s, uint32_t process, int64_t from, int64
 /* ns of [from, to) inside them. */
 int64_t work_covered_ns(const struct session *s, uint32_t process, int64_t from, int64_t to);
 
+/*
+ * Fetches the call of a work a few behind this one: going through the works of a stream, the
+ * calls are here and there.
+ */
+static inline void work_fetch_call(const struct session *s, size_t work)
+{
+	const size_t ahead = 16;
+
+	if (work + ahead < s->works_count && s->works[work + ahead].call != CALL_NONE)
+		__builtin_prefetch(&s->calls[s->works[work + ahead].call]);
+}
+
 /* Works caused by a call: points into call_works, *count of them; NULL where none. */
 const uint32_t *works_of(const struct session *s, uint32_t call, size_t *count);
 /* CUPTI's correlation and cbid of a call; NULL where it was not matched. */
@@ -81,6 +93,11 @@ struct spans {
 void spans_free(struct spans *v); /* may be repeated */
 /* Makes spans in any order sorted and disjoint; what touches becomes one. 0 or -ENOMEM. */
 int spans_unite(struct spans *v);
+/*
+ * Appends one, of which the begin is not before that of any so far, united with the last if
+ * they touch. cap: how many there is room for, 0 at first. 0 or -ENOMEM.
+ */
+int spans_append(struct spans *v, size_t *cap, int64_t begin, int64_t end);
 int64_t spans_within(const struct spans *v, int64_t from, int64_t to); /* ns of [from, to) */
 
 enum work_class {

@@ -2,19 +2,16 @@
 /* From the entry of a launch to the end of its work: work_times(). */
 #include "model/gpu.h"
 #include "model/grow.h"
-
-/* A launch on a stream: entry, and start of its first work there. */
-struct queued {
-	int64_t entry, start;
-};
+#include "util/near.h"
 
 struct timing {
 	const struct session *s;
 	struct work_times *times;
 	struct spans overheads; /* of all processes: whose it was matters less than when */
-	struct queued *queued;	/* of one stream, as its works */
-	int64_t *entries;	/* the same, sorted */
-	size_t count, queued_cap, entries_cap;
+	/* Launches on one stream: entries, sorted, and starts of their first works there. */
+	int64_t *entries, *starts;
+	size_t count, entries_cap, starts_cap;
+	size_t asked, begun; /* of the last depth_at(): the next one's are near */
 };
 
 static int entry_order(const void *pa, const void *pb)
@@ -39,63 +36,34 @@ static int find_queued(struct timing *t, const struct session_stream *st)
 	const struct work *last = NULL;
 	bool sorted = true;
 
-	t->count = 0;
+	t->count = t->asked = t->begun = 0;
 	for (uint32_t i = st->first_work; i < st->first_work + st->works; i++) {
 		const struct work *w = &s->works[i];
 
+		work_fetch_call(s, i);
 		if (work_unmatched(w) || (last && same_launch(last, w)))
 			continue;
 		last = w;
-		if (GROW(t->queued, t->queued_cap, t->count + 1) ||
+		if (GROW(t->starts, t->starts_cap, t->count + 1) ||
 		    GROW(t->entries, t->entries_cap, t->count + 1))
 			return -ENOMEM;
 		t->entries[t->count] = work_asked(s, w);
 		sorted = sorted && (!t->count || t->entries[t->count - 1] <= t->entries[t->count]);
-		t->queued[t->count] = (struct queued){ t->entries[t->count], w->begin };
-		t->count++;
+		t->starts[t->count++] = w->begin;
 	}
 	if (!sorted)
 		qsort(t->entries, t->count, sizeof(*t->entries), entry_order);
 	return 0;
 }
 
-static size_t entries_before(const struct timing *t, int64_t ts)
-{
-	size_t low = 0, high = t->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->entries[middle] < ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Starts are in the order of the stream. */
-static size_t starts_until(const struct timing *t, int64_t ts)
-{
-	size_t low = 0, high = t->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->queued[middle].start <= ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Launches that had been made and not begun when this one was entered. */
-static uint32_t depth_at(const struct timing *t, int64_t entry)
+static uint32_t depth_at(struct timing *t, int64_t entry)
 {
-	size_t asked = entries_before(t, entry), begun = starts_until(t, entry);
+	size_t size = sizeof(int64_t);
 
-	return asked > begun ? (uint32_t)(asked - begun) : 0;
+	t->asked = near_find(t->entries, size, t->count, entry, t->asked);
+	t->begun = near_find(t->starts, size, t->count, entry + 1, t->begun);
+	return t->asked > t->begun ? (uint32_t)(t->asked - t->begun) : 0;
 }
 
 static int64_t positive(int64_t ns)
@@ -114,7 +82,7 @@ static bool is_first_of_call(const struct session *s, uint32_t work)
 	return works && works[0] == work;
 }
 
-static void fill(const struct timing *t, uint32_t work, int64_t free_from)
+static void fill(struct timing *t, uint32_t work, int64_t free_from)
 {
 	const struct session *s = t->s;
 	const struct work *w = &s->works[work];
@@ -150,6 +118,7 @@ static int time_stream(struct timing *t, const struct session_stream *st)
 	int err = find_queued(t, st);
 
 	for (uint32_t w = st->first_work; w < st->first_work + st->works && !err; w++) {
+		work_fetch_call(s, w);
 		if (s->works[w].call != CALL_NONE)
 			fill(t, w, free_from);
 		if (s->works[w].end > free_from)
@@ -211,7 +180,7 @@ int work_times(const struct session *s, struct work_times **times)
 	if (!err)
 		mark_side_streams(s, t.times);
 	spans_free(&t.overheads);
-	free(t.queued);
+	free(t.starts);
 	free(t.entries);
 	if (err)
 		free(t.times);
