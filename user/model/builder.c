@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "model/internal.h"
+#include "util/beside.h"
+
+#define STREAMS_BESIDE 10000 /* works, of more the streams are found beside the calls */
 
 int session_builder_new(struct session_builder **out)
 {
@@ -48,6 +51,26 @@ static void bound_lives(struct session *s)
 	}
 }
 
+static int streams_run(void *builder)
+{
+	return builder_streams(builder);
+}
+
+/* Calls and works each for themselves: neither knows of the other before the join. */
+static int both_sides(struct session_builder *b)
+{
+	struct beside streams;
+	int err, streams_err;
+
+	beside_begin(&streams, streams_run, b, b->s->works_count > STREAMS_BESIDE);
+	err = builder_names(b);
+	if (!err)
+		err = builder_pair(b);
+	builder_cut(b);
+	streams_err = beside_end(&streams);
+	return err ? err : streams_err;
+}
+
 int session_builder_finish(struct session_builder *b, enum reader_end end, uint64_t lost_bytes,
 			   struct session **out)
 {
@@ -59,12 +82,7 @@ int session_builder_finish(struct session_builder *b, enum reader_end end, uint6
 	if (!err)
 		err = builder_windows(b);
 	if (!err)
-		err = builder_names(b);
-	if (!err)
-		err = builder_pair(b);
-	builder_cut(b);
-	if (!err)
-		err = builder_streams(b);
+		err = both_sides(b);
 	if (!err)
 		err = builder_covers(b);
 	if (!err)

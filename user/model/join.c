@@ -180,6 +180,14 @@ static void find_doubts(const struct session *s, const bool *worked, uint8_t *do
 	}
 }
 
+static bool any_graph_without_call(const struct session *s)
+{
+	for (size_t i = 0; i < s->works_count; i++)
+		if (s->works[i].graph && s->works[i].call == CALL_NONE)
+			return true;
+	return false;
+}
+
 /*
  * Somebody else may have had a session before ours: then the first works carry the id of a
  * launch before the window, and those of the last launch are given to the one before.
@@ -187,10 +195,15 @@ static void find_doubts(const struct session *s, const bool *worked, uint8_t *do
 static int distrust_graphs(struct join *j)
 {
 	struct session *s = j->s;
-	bool *worked = calloc(s->calls_count + 1, sizeof(*worked));
-	uint8_t *doubts = calloc(s->covers_count + 1, sizeof(*doubts));
-	int err = worked && doubts ? 0 : -ENOMEM;
+	bool *worked;
+	uint8_t *doubts;
+	int err;
 
+	if (!any_graph_without_call(s))
+		return 0;
+	worked = calloc(s->calls_count + 1, sizeof(*worked));
+	doubts = calloc(s->covers_count + 1, sizeof(*doubts));
+	err = worked && doubts ? 0 : -ENOMEM;
 	for (size_t i = 0; i < s->works_count && !err; i++)
 		for (uint32_t c = s->works[i].call; c != CALL_NONE && !worked[c];
 		     c = s->calls[c].parent)

@@ -8,8 +8,10 @@
  * unmatched.
  */
 #include "model/join_chain.h"
+#include "util/beside.h"
 
 #define OF_THREAD (1ull << 63) /* no address of the process's is that high */
+#define WORKS_BESIDE 10000 /* of more, works and calls are each looked at in a thread */
 
 enum mark {
 	MARK_PER_THREAD = 1, MARK_WAIT_ALL = 2, MARK_WAIT_STREAM = 4, MARK_CAPTURE = 8,
@@ -259,16 +261,21 @@ static int find_groups(struct chain *c)
 	return 0;
 }
 
-static bool piece_after(const struct piece *a, const struct piece *b)
+/* Of one group: by their ids, as they come, or where these stood still by time. */
+static bool piece_after(const struct chain *c, uint32_t a, uint32_t b)
 {
-	if (a->group != b->group)
-		return a->group > b->group;
-	return a->order != b->order ? a->order > b->order : a->first > b->first;
+	const struct piece *pa = &c->pieces[a], *pb = &c->pieces[b];
+
+	if (pa->group != pb->group)
+		return pa->group > pb->group;
+	if (c->groups[pa->group].still && pa->begin != pb->begin)
+		return pa->begin > pb->begin;
+	return a > b;
 }
 
 #define RUNS_SORT sort_pieces
-#define RUNS_TYPE struct piece
-#define RUNS_AFTER(a, b, ctx) piece_after(a, b)
+#define RUNS_TYPE uint32_t
+#define RUNS_AFTER(a, b, ctx) piece_after(ctx, *(a), *(b))
 #include "util/runs.h"
 
 /*
@@ -288,25 +295,32 @@ static int look_at_groups(struct chain *c)
 	for (size_t i = 0; i < c->pieces_count; i++) {
 		struct group *g = &c->groups[c->pieces[i].group];
 
-		g->still |= c->pieces[i].still;
+		g->still = g->still || c->pieces[i].still;
 		c->unknown |= !g->keys;
 	}
 	return 0;
 }
 
-/* By their ids within a group; where these stood still, by time. */
 static int order_pieces(struct chain *c)
 {
+	size_t nodes = c->keys_count + c->j->s->streams_count, sum = 0;
 	int err = look_at_groups(c);
 
+	if (!err)
+		err = GROW(c->by_group, c->by_group_cap, c->pieces_count + 1);
 	if (err)
 		return err;
-	for (size_t i = 0; i < c->pieces_count; i++) {
-		struct piece *p = &c->pieces[i];
+	for (size_t i = 0; i < c->pieces_count; i++)
+		c->groups[c->pieces[i].group].at++;
+	for (size_t i = 0; i < nodes; i++) {
+		size_t count = c->groups[i].at;
 
-		p->order = c->groups[p->group].still ? p->begin : (int64_t)p->first;
+		c->groups[i].at = sum;
+		sum += count;
 	}
-	return sort_pieces(c->pieces, c->pieces_count, NULL);
+	for (size_t i = 0; i < c->pieces_count; i++)
+		c->by_group[c->groups[c->pieces[i].group].at++] = (uint32_t)i;
+	return sort_pieces(c->by_group, c->pieces_count, c);
 }
 
 static void know_anchors(struct chain *c)
@@ -326,22 +340,55 @@ static void know_anchors(struct chain *c)
 		c->link_of[c->links[i].call] = 0;
 }
 
+static int pieces_run(void *chain)
+{
+	return chain_pieces(chain);
+}
+
+static int order_run(void *chain)
+{
+	return order_pieces(chain);
+}
+
+/* Both sides as they are found, works by their ids and calls by thread. */
+static int find_both(struct chain *c)
+{
+	struct beside pieces;
+	int err, pieces_err;
+
+	beside_begin(&pieces, pieces_run, c, c->many);
+	err = find_links(c);
+	pieces_err = beside_end(&pieces);
+	return err ? err : pieces_err;
+}
+
+static int order_both(struct chain *c)
+{
+	struct beside pieces;
+	int err, pieces_err;
+
+	beside_begin(&pieces, order_run, c, c->many);
+	err = chain_sort_links(c);
+	pieces_err = beside_end(&pieces);
+	return err ? err : pieces_err;
+}
+
 /* One window of the sidecar, or a part of the time that has it in the middle. */
 static int chain_part(struct chain *c, const struct session_cover *cover)
 {
-	int err = chain_pieces(c);
+	int err = chain_works(c);
 
-	if (!err && c->pieces_count)
-		err = find_links(c);
+	if (err || !c->works_count)
+		return err;
+	c->many = c->works_count > WORKS_BESIDE;
+	err = find_both(c);
 	if (!err && c->pieces_count && c->links_count && !c->j->of[c->process].notes)
 		return chain_numbers(c, cover);
-	if (!err && c->pieces_count)
-		err = find_groups(c);
-	if (err || !c->pieces_count || !c->links_count)
-		return err;
-	err = chain_sort_links(c);
 	if (!err)
-		err = order_pieces(c);
+		err = find_groups(c);
+	if (err || !c->links_count)
+		return err;
+	err = order_both(c);
 	if (err)
 		return err;
 	know_anchors(c);
@@ -410,8 +457,6 @@ int join_chain(struct join *j)
 	free(c.waits);
 	free(c.works);
 	free(c.parent);
-	free(c.forward);
-	free(c.backward);
-	free(c.owner);
+	free(c.by_group);
 	return err;
 }

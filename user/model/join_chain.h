@@ -14,12 +14,13 @@ struct link { /* a call that causes work */
 	bool taken;
 };
 
-struct piece { /* works of one call */
-	int64_t begin, order;
-	uint32_t id, first, count, group;
+struct piece { /* works of one call: small, for there are as many as launches */
+	int64_t begin;
+	uint32_t first, group;
 	uint32_t stream, call; /* of its first work */
 	uint32_t link; /* index, LINK_NONE or LINK_OUTSIDE */
-	bool still;    /* other calls' works have the same id */
+	uint32_t count : 31;
+	uint32_t still : 1; /* other calls' works have the same id */
 };
 
 /* A call that returns when all work has ended that was queued before: on one stream, or on all. */
@@ -33,6 +34,7 @@ struct wait {
 /* Streams that belong together. */
 struct group {
 	uint32_t keys; /* that calls name them by */
+	size_t at;     /* in by_group: where its next piece goes */
 	bool still;    /* some of their pieces are so */
 };
 
@@ -44,16 +46,17 @@ struct chain {
 	struct link *links;
 	struct piece *pieces;
 	struct wait *waits; /* by stream and begin; end: the first of those from here on */
-	uint32_t *works, *parent, *forward, *backward, *owner;
+	uint32_t *works, *parent;
+	uint32_t *by_group; /* all pieces, each group's together and in their order */
 	struct group *groups;
 	struct map keys, nodes; /* nodes: of graphs, to the run or piece that has them last, */
 	uint32_t serial;	/* which are numbered */
 	size_t links_count, links_cap, pieces_count, pieces_cap, works_count, works_cap;
-	size_t waits_count, waits_cap, parents_cap, groups_cap;
-	size_t forward_cap, backward_cap, owner_cap;
+	size_t waits_count, waits_cap, parents_cap, groups_cap, by_group_cap;
 	uint32_t keys_count, process;
 	int64_t from, to;
 	bool one_context;
+	bool many;    /* works: worth a second thread */
 	bool lossy;   /* works may be missing */
 	bool unknown; /* in this part some are of streams that no anchor names */
 };
@@ -63,8 +66,14 @@ static inline const struct work *chain_first_work(const struct chain *c, const s
 	return &c->j->s->works[c->works[p->first]];
 }
 
-/* join_pieces.c: finds works and pieces of [from, to), in the order of their ids. 0 or -ENOMEM. */
-int chain_pieces(struct chain *c);
+static inline const struct piece *chain_piece(const struct chain *c, size_t i)
+{
+	return &c->pieces[c->by_group[i]];
+}
+
+/* join_pieces.c: works of [from, to) in the order of their ids, and pieces. 0 or -ENOMEM. */
+int chain_works(struct chain *c);
+int chain_pieces(struct chain *c); /* after chain_works() */
 
 /* Which stream a call means by this handle. */
 uint64_t chain_stream(const struct chain *c, const struct call *call, uint64_t handle);

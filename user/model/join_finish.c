@@ -132,14 +132,25 @@ static void learn_handles(struct session *s)
 	}
 }
 
+static bool all_named(const struct session *s)
+{
+	for (size_t i = 0; i < s->kernels_count; i++)
+		if (!s->kernels[i].named)
+			return false;
+	return true;
+}
+
 /*
  * CUPTI names the kernel of a launch whose handle could not be read. A handle may come to
  * mean another kernel: only where all launches of it agree the others get the name too.
  */
 static int learn_names(struct session *s)
 {
-	uint32_t *name = malloc((s->kernels_count + 1) * sizeof(*name));
+	uint32_t *name;
 
+	if (all_named(s))
+		return 0;
+	name = malloc((s->kernels_count + 1) * sizeof(*name));
 	if (!name)
 		return -ENOMEM;
 	memset(name, 0xff, (s->kernels_count + 1) * sizeof(*name));

@@ -299,6 +299,14 @@ static int order_cover(struct ordering *o)
 	return err;
 }
 
+static bool all_have_calls(const struct session *s)
+{
+	for (size_t i = 0; i < s->works_count; i++)
+		if (s->works[i].call == CALL_NONE)
+			return false;
+	return true;
+}
+
 /* Calls that have works already, and processes with works that have no call. */
 static int look_at_works(const struct session *s, bool **used, bool **left)
 {
@@ -335,9 +343,13 @@ int join_order(struct join *j)
 {
 	const struct session *s = j->s;
 	struct ordering o = { .j = j };
-	bool *outer = join_outer(s), *used = NULL, *left = NULL;
-	int err = look_at_works(s, &used, &left);
+	bool *outer, *used = NULL, *left = NULL;
+	int err;
 
+	if (all_have_calls(s))
+		return 0;
+	outer = join_outer(s);
+	err = look_at_works(s, &used, &left);
 	o.outer = outer;
 	o.used = used;
 	if (!outer)

@@ -27,7 +27,7 @@ static bool comes_after(const uint32_t *pa, const uint32_t *pb, const void *ctx)
 #define RUNS_AFTER comes_after
 #include "util/runs.h"
 
-static int find_works(struct chain *c)
+int chain_works(struct chain *c)
 {
 	const struct session *s = c->j->s;
 
@@ -103,7 +103,7 @@ static int begin_piece(struct chain *c, size_t at)
 	c->serial++;
 	if (!err)
 		c->pieces[c->pieces_count++] = (struct piece){
-			.begin = w->begin, .id = w->correlation, .first = (uint32_t)at,
+			.begin = w->begin, .first = (uint32_t)at,
 			.stream = w->stream, .call = w->call, .link = LINK_NONE };
 	return err;
 }
@@ -175,7 +175,7 @@ static int split(struct chain *c, size_t from, size_t to)
 	return err;
 }
 
-static int find_pieces(struct chain *c)
+int chain_pieces(struct chain *c)
 {
 	const struct session *s = c->j->s;
 	bool one;
@@ -197,14 +197,7 @@ static int find_pieces(struct chain *c)
 			continue;
 		err = begin_piece(c, i);
 		if (!err)
-			c->pieces[c->pieces_count - 1].count = (uint32_t)(to - i);
+			c->pieces[c->pieces_count - 1].count = (to - i) & INT32_MAX;
 	}
 	return err;
-}
-
-int chain_pieces(struct chain *c)
-{
-	int err = find_works(c);
-
-	return err ? err : find_pieces(c);
 }

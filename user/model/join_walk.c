@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* From anchor to anchor (join_chain.c): what lies between, in step. */
 #include "model/join_chain.h"
+#include "util/beside.h"
 
 #define MANY 64 /* calls of several threads that overlap one another */
 
 /* ---- between two anchors ---- */
+
+/* Goes through whole groups, of which each is for itself. */
+struct walker {
+	struct chain *c;
+	size_t from, to; /* pieces, as in by_group */
+	uint32_t *forward, *backward, *owner;
+	size_t forward_cap, backward_cap, owner_cap;
+};
 
 struct gap {
 	struct chain *c;
@@ -135,76 +144,111 @@ static void agree(const struct gap *g, const uint32_t *forward, const uint32_t *
 }
 
 /* links [l0, l1) and pieces [p0, p1) of one group, with an anchor on either side or on both. */
-static int fill(struct chain *c, const size_t l[2], const size_t p[2], bool left, bool right)
+static int fill(struct walker *w, const size_t l[2], const size_t p[2], bool left, bool right)
 {
+	struct chain *c = w->c;
 	struct gap g = { .c = c };
 	size_t links = l[1] - l[0], pieces = p[1] - p[0];
 
 	if (!links || !pieces || (!left && !right))
 		return 0;
-	if (GROW(c->forward, c->forward_cap, 2 * pieces) ||
-	    GROW(c->backward, c->backward_cap, 2 * pieces) ||
-	    GROW(c->owner, c->owner_cap, 3 * links))
+	if (GROW(w->forward, w->forward_cap, 2 * pieces) ||
+	    GROW(w->backward, w->backward_cap, 2 * pieces) ||
+	    GROW(w->owner, w->owner_cap, 3 * links))
 		return -ENOMEM;
-	g.links = c->owner + links;
+	g.links = w->owner + links;
 	g.run = g.links + links;
-	g.pieces = c->forward + pieces;
+	g.pieces = w->forward + pieces;
 	for (size_t i = l[0]; i < l[1]; i++)
 		if (!c->links[i].taken)
 			g.links[g.n++] = (uint32_t)i;
 	for (size_t i = p[0]; i < p[1]; i++)
-		if (c->pieces[i].link == LINK_NONE)
-			g.pieces[g.m++] = (uint32_t)i;
+		if (chain_piece(c, i)->link == LINK_NONE)
+			g.pieces[g.m++] = c->by_group[i];
 	for (size_t k = 0; k < g.m; k++)
-		c->forward[k] = c->backward[k] = LINK_NONE;
+		w->forward[k] = w->backward[k] = LINK_NONE;
 	find_runs(&g);
 	if (left)
-		walk(&g, c->forward, false);
+		walk(&g, w->forward, false);
 	if (right)
-		walk(&g, c->backward, true);
-	agree(&g, c->forward, c->backward, c->owner,
+		walk(&g, w->backward, true);
+	agree(&g, w->forward, w->backward, w->owner,
 	      !c->unknown && (!c->lossy || (left && right && g.n == g.m + 1)));
 	return 0;
 }
 
-static int fill_group(struct chain *c, const size_t l[2], const size_t p[2])
+static int fill_group(struct walker *w, const size_t l[2], const size_t p[2])
 {
+	const struct chain *c = w->c;
 	size_t at[2] = { l[0], p[0] };
 	bool left = false;
 	int err = 0;
 
 	for (size_t k = p[0]; k < p[1] && !err; k++) {
-		uint32_t link = c->pieces[k].link;
+		uint32_t link = chain_piece(c, k)->link;
 
 		if (link >= LINK_OUTSIDE || link < at[0] || link >= l[1])
 			continue;
-		err = fill(c, (size_t[2]){ at[0], link }, (size_t[2]){ at[1], k }, left, true);
+		err = fill(w, (size_t[2]){ at[0], link }, (size_t[2]){ at[1], k }, left, true);
 		at[0] = link + 1;
 		at[1] = k + 1;
 		left = true;
 	}
 	if (!err)
-		err = fill(c, (size_t[2]){ at[0], l[1] }, (size_t[2]){ at[1], p[1] }, left, false);
+		err = fill(w, (size_t[2]){ at[0], l[1] }, (size_t[2]){ at[1], p[1] }, left, false);
 	return err;
 }
 
-int chain_walk(struct chain *c)
+static size_t group_end(const struct chain *c, size_t piece)
 {
+	uint32_t group = chain_piece(c, piece)->group;
+
+	while (piece < c->pieces_count && chain_piece(c, piece)->group == group)
+		piece++;
+	return piece;
+}
+
+static int walk_groups(void *walker)
+{
+	struct walker *w = walker;
+	const struct chain *c = w->c;
 	size_t l[2] = { 0, 0 }, p[2];
 	int err = 0;
 
-	for (p[0] = 0; p[0] < c->pieces_count && !err; p[0] = p[1]) {
-		uint32_t group = c->pieces[p[0]].group;
+	for (p[0] = w->from; p[0] < w->to && !err; p[0] = p[1]) {
+		uint32_t group = chain_piece(c, p[0])->group;
 
-		for (p[1] = p[0]; p[1] < c->pieces_count && c->pieces[p[1]].group == group;)
-			p[1]++;
+		p[1] = group_end(c, p[0]);
 		for (l[0] = l[1]; l[0] < c->links_count && c->links[l[0]].group < group;)
 			l[0]++;
 		for (l[1] = l[0]; l[1] < c->links_count && c->links[l[1]].group == group;)
 			l[1]++;
 		/* without ids there is no order of several streams */
 		if (!c->groups[group].still || c->groups[group].keys < 2)
-			err = fill_group(c, l, p);
+			err = fill_group(w, l, p);
 	}
 	return err;
+}
+
+static void walker_free(struct walker *w)
+{
+	free(w->forward);
+	free(w->backward);
+	free(w->owner);
+}
+
+int chain_walk(struct chain *c)
+{
+	size_t half = group_end(c, c->pieces_count / 2);
+	struct walker first = { .c = c, .from = 0, .to = half };
+	struct walker second = { .c = c, .from = half, .to = c->pieces_count };
+	struct beside other;
+	int err, other_err;
+
+	beside_begin(&other, walk_groups, &second, c->many && half < c->pieces_count);
+	err = walk_groups(&first);
+	other_err = beside_end(&other);
+	walker_free(&first);
+	walker_free(&second);
+	return err ? err : other_err;
 }
