@@ -15,18 +15,23 @@
 #define USUAL_TIMES 4 /* a launch's way to the GPU that is longer is unusual */
 #define PRODUCT_NS 100000 /* a copy this shortly before a kernel goes with it */
 
+/*
+ * A kernel and shape: the index is that of the shape, or comes after all of them where that
+ * was lost. Of each shape there is one kernel, and so there is of what has lost its own.
+ */
+struct kind {
+	uint32_t kernel, shape;
+	size_t count, first; /* first: where its durations are, once they are by kind */
+};
+
 struct scan {
 	struct facts *f;
 	struct work_times *times;
 	struct neighbours *others; /* by device, at the first of those that are the same */
 	int64_t *durations, *delays, *starts; /* of all kernels */
+	uint32_t *kind_of; /* index into kinds, as durations */
+	struct kind *kinds;
 	size_t kernels, delays_count, starts_count;
-};
-
-/* Of one kernel and shape: the durations of its launches are ns[first, first + count). */
-struct kind {
-	uint32_t kernel, shape;
-	size_t first, count;
 };
 
 static bool is_ours(const struct facts *f, const struct work *w)
@@ -89,20 +94,32 @@ static void take_call(struct scan *v, const struct work *w, const struct work_ti
 	f->short_kernels += t->flags & WORK_SHORT && !w->graph;
 }
 
+static void take_kernel(struct scan *v, const struct work *w)
+{
+	struct facts *f = v->f;
+	uint32_t index = w->shape == SHAPE_NONE ? (uint32_t)f->s->shapes_count : w->shape;
+	struct kind *k = &v->kinds[index];
+
+	f->kernels++;
+	f->nodes += w->graph != 0;
+	f->kernel_ns += w->end - w->begin;
+	if (work_class(f->s, w) == WORK_CLASS_COMM)
+		f->comm_ns += w->end - w->begin;
+	k->kernel = w->kernel;
+	k->shape = w->shape;
+	k->count++;
+	v->kind_of[v->kernels] = index;
+	v->durations[v->kernels++] = w->end - w->begin;
+}
+
 static void take_work(struct scan *v, size_t i)
 {
 	struct facts *f = v->f;
 	const struct work *w = &f->s->works[i];
 
 	f->works++;
-	if (w->kind == RECORD_WORK_KERNEL) {
-		f->kernels++;
-		f->nodes += w->graph != 0;
-		f->kernel_ns += w->end - w->begin;
-		v->durations[v->kernels++] = w->end - w->begin;
-		if (work_class(f->s, w) == WORK_CLASS_COMM)
-			f->comm_ns += w->end - w->begin;
-	}
+	if (w->kind == RECORD_WORK_KERNEL)
+		take_kernel(v, w);
 	if (w->call != CALL_NONE)
 		take_call(v, w, &v->times[i]);
 	if (w->kind == RECORD_WORK_COPY && w->direction == RECORD_COPY_DTOD &&
@@ -148,63 +165,27 @@ static int kind_order(const void *pa, const void *pb)
 	return a->shape < b->shape ? -1 : a->shape > b->shape;
 }
 
-/* A shape is of one kernel, and so is what has lost its own. */
-static size_t kind_of(const struct session *s, const struct work *w)
+/* Puts the durations of each kind together, in their order; *ns is the caller's to free. */
+static int by_kind(const struct scan *v, int64_t **ns)
 {
-	return w->shape == SHAPE_NONE ? s->shapes_count : w->shape;
-}
+	size_t sum = 0, count = v->f->s->shapes_count + 1;
 
-static bool is_counted(const struct facts *f, const struct work *w)
-{
-	return is_ours(f, w) && !w->earlier && w->kind == RECORD_WORK_KERNEL;
-}
-
-/* Fills in kinds, of which there are shapes_count + 1, all zero; those without works go. */
-static size_t find_kinds(const struct facts *f, struct kind *kinds, int64_t *ns)
-{
-	const struct session *s = f->s;
-	size_t sum = 0, kept = 0;
-
-	for (size_t i = 0; i < s->works_count; i++)
-		if (is_counted(f, &s->works[i]))
-			kinds[kind_of(s, &s->works[i])].count++;
-	for (size_t i = 0; i <= s->shapes_count; i++) {
-		kinds[i].first = sum;
-		sum += kinds[i].count;
-		kinds[i].count = 0;
-	}
-	for (size_t i = 0; i < s->works_count; i++) {
-		const struct work *w = &s->works[i];
-		struct kind *k = &kinds[kind_of(s, w)];
-
-		if (!is_counted(f, w))
-			continue;
-		k->kernel = w->kernel;
-		k->shape = w->shape;
-		ns[k->first + k->count++] = w->end - w->begin;
-	}
-	for (size_t i = 0; i <= s->shapes_count; i++)
-		if (kinds[i].count)
-			kinds[kept++] = kinds[i];
-	return kept;
-}
-
-static int kinds(struct facts *f)
-{
-	const struct session *s = f->s;
-	struct kind *all = calloc(s->shapes_count + 1, sizeof(*all));
-	int64_t *ns = malloc((f->kernels + 1) * sizeof(*ns));
-	size_t n = 0;
-
-	if (!all || !ns) {
-		free(all);
-		free(ns);
+	*ns = malloc((v->kernels + 1) * sizeof(**ns));
+	if (!*ns)
 		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		v->kinds[i].first = sum;
+		sum += v->kinds[i].count;
 	}
-	n = find_kinds(f, all, ns);
-	qsort(all, n, sizeof(*all), kind_order);
-	for (size_t i = 0; i < n; i++)
-		take_kind(f, &all[i], ns + all[i].first);
+	for (size_t i = 0; i < v->kernels; i++)
+		(*ns)[v->kinds[v->kind_of[i]].first++] = v->durations[i];
+	for (size_t i = 0; i < count; i++)
+		v->kinds[i].first -= v->kinds[i].count;
+	return 0;
+}
+
+static void find_heaviest(struct facts *f, const struct kind *all, size_t n, const int64_t *ns)
+{
 	for (size_t from = 0, to; from < n; from = to) {
 		int64_t sum = 0;
 		size_t count = 0;
@@ -220,7 +201,24 @@ static int kinds(struct facts *f)
 			f->heaviest_count = count;
 		}
 	}
-	free(all);
+}
+
+static int take_kinds(struct scan *v)
+{
+	struct facts *f = v->f;
+	int64_t *ns;
+	size_t n = 0;
+	int err = by_kind(v, &ns);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i <= f->s->shapes_count; i++)
+		if (v->kinds[i].count)
+			v->kinds[n++] = v->kinds[i];
+	qsort(v->kinds, n, sizeof(*v->kinds), kind_order);
+	for (size_t i = 0; i < n; i++)
+		take_kind(f, &v->kinds[i], ns + v->kinds[i].first);
+	find_heaviest(f, v->kinds, n, ns);
 	free(ns);
 	return 0;
 }
@@ -265,6 +263,8 @@ static int gaps(struct facts *f)
 			const struct work *w = all[k].after == WORK_NONE ? NULL :
 					       &s->works[all[k].after];
 
+			if (w)
+				work_fetch_call(s, all[k].after);
 			if (w && is_ours(f, w))
 				take_gap(f, &all[k], w);
 		}
@@ -295,8 +295,10 @@ static int scan_new(struct scan *v, const struct session *s)
 	v->durations = malloc(n * sizeof(int64_t));
 	v->delays = malloc(n * sizeof(int64_t));
 	v->starts = malloc(n * sizeof(int64_t));
+	v->kind_of = malloc(n * sizeof(uint32_t));
+	v->kinds = calloc(s->shapes_count + 1, sizeof(*v->kinds));
 	v->others = calloc(s->devices_count + 1, sizeof(*v->others));
-	if (!v->durations || !v->delays || !v->starts || !v->others)
+	if (!v->durations || !v->delays || !v->starts || !v->kind_of || !v->kinds || !v->others)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->devices_count; i++) {
 		int err;
@@ -318,6 +320,8 @@ static void scan_free(struct scan *v)
 	free(v->durations);
 	free(v->delays);
 	free(v->starts);
+	free(v->kind_of);
+	free(v->kinds);
 	free(v->times);
 }
 
@@ -333,6 +337,11 @@ int diag_facts_gpu(struct facts *f)
 		if (is_ours(f, &f->s->works[i]) && !f->s->works[i].earlier)
 			take_work(&v, i);
 	}
+	free(v.times); /* before others need as much */
+	v.times = NULL;
+	err = take_kinds(&v);
+	if (err)
+		goto out;
 	f->kernel_p50 = quantile(v.durations, v.kernels, 500);
 	f->queue_delay_p50 = quantile(v.delays, v.delays_count, 500);
 	f->launch_to_start_p50 = quantile(v.starts, v.starts_count, 500);
@@ -341,11 +350,7 @@ int diag_facts_gpu(struct facts *f)
 			f->overhead_records_ns +=
 				f->s->overheads[i].end - f->s->overheads[i].begin;
 	sharers(f);
-	free(v.times); /* before others need as much */
-	v.times = NULL;
-	err = kinds(f);
-	if (!err)
-		err = gaps(f);
+	err = gaps(f);
 out:
 	scan_free(&v);
 	return err;

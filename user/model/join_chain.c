@@ -11,7 +11,7 @@
 #include "util/beside.h"
 
 #define OF_THREAD (1ull << 63) /* no address of the process's is that high */
-#define WORKS_BESIDE 10000 /* of more, works and calls are each looked at in a thread */
+#define WORKS_BESIDE 5000 /* of more a part, two threads share the work */
 
 enum mark {
 	MARK_PER_THREAD = 1, MARK_WAIT_ALL = 2, MARK_WAIT_STREAM = 4, MARK_CAPTURE = 8,
@@ -151,11 +151,15 @@ int chain_sort_links(struct chain *c)
 	return sort_links(c->links, c->links_count, NULL);
 }
 
+/* What is outer is found only here: beside it goes what needs it not. */
 static int find_links(struct chain *c)
 {
 	const struct session *s = c->j->s;
-	int err = 0;
+	int err;
 
+	if (!c->outer)
+		c->outer = join_outer(s);
+	err = c->outer ? 0 : -ENOMEM;
 	c->links_count = 0;
 	c->waits_count = 0;
 	c->keys_count = 0;
@@ -376,17 +380,13 @@ static int order_both(struct chain *c)
 /* One window of the sidecar, or a part of the time that has it in the middle. */
 static int chain_part(struct chain *c, const struct session_cover *cover)
 {
-	int err = chain_works(c);
+	int err = find_both(c);
 
-	if (err || !c->works_count)
-		return err;
-	c->many = c->works_count > WORKS_BESIDE;
-	err = find_both(c);
 	if (!err && c->pieces_count && c->links_count && !c->j->of[c->process].notes)
 		return chain_numbers(c, cover);
-	if (!err)
+	if (!err && c->pieces_count)
 		err = find_groups(c);
-	if (err || !c->links_count)
+	if (err || !c->pieces_count || !c->links_count)
 		return err;
 	err = order_both(c);
 	if (err)
@@ -438,10 +438,10 @@ int join_chain(struct join *j)
 	int err;
 
 	c.lossy = s->join.dropped || s->join.bad;
-	c.outer = join_outer(s);
+	c.many = s->works_count / (s->covers_count + 1) > WORKS_BESIDE;
 	c.marks = calloc(s->apis_count + 1, sizeof(*c.marks));
 	c.link_of = calloc(s->calls_count + 1, sizeof(*c.link_of));
-	err = c.outer && c.marks && c.link_of ? 0 : -ENOMEM;
+	err = c.marks && c.link_of ? 0 : -ENOMEM;
 	for (size_t i = 0; i < s->apis_count && !err; i++)
 		c.marks[i] = mark_of(s->apis[i].name);
 	if (!err)

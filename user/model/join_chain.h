@@ -71,9 +71,8 @@ static inline const struct piece *chain_piece(const struct chain *c, size_t i)
 	return &c->pieces[c->by_group[i]];
 }
 
-/* join_pieces.c: works of [from, to) in the order of their ids, and pieces. 0 or -ENOMEM. */
-int chain_works(struct chain *c);
-int chain_pieces(struct chain *c); /* after chain_works() */
+/* join_pieces.c: finds works and pieces of [from, to), in the order of their ids. 0 or -ENOMEM. */
+int chain_pieces(struct chain *c);
 
 /* Which stream a call means by this handle. */
 uint64_t chain_stream(const struct chain *c, const struct call *call, uint64_t handle);

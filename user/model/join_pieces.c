@@ -27,7 +27,7 @@ static bool comes_after(const uint32_t *pa, const uint32_t *pb, const void *ctx)
 #define RUNS_AFTER comes_after
 #include "util/runs.h"
 
-int chain_works(struct chain *c)
+static int find_works(struct chain *c)
 {
 	const struct session *s = c->j->s;
 
@@ -175,7 +175,7 @@ static int split(struct chain *c, size_t from, size_t to)
 	return err;
 }
 
-int chain_pieces(struct chain *c)
+static int find_pieces(struct chain *c)
 {
 	const struct session *s = c->j->s;
 	bool one;
@@ -200,4 +200,11 @@ int chain_pieces(struct chain *c)
 			c->pieces[c->pieces_count - 1].count = (to - i) & INT32_MAX;
 	}
 	return err;
+}
+
+int chain_pieces(struct chain *c)
+{
+	int err = find_works(c);
+
+	return err ? err : find_pieces(c);
 }

@@ -119,6 +119,7 @@ static int time_stream(struct timing *t, const struct session_stream *st)
 
 	for (uint32_t w = st->first_work; w < st->first_work + st->works && !err; w++) {
 		work_fetch_call(s, w);
+		t->times[w] = (struct work_times){ NA_TIME, NA_TIME, NA_TIME, NA_TIME, 0, 0 };
 		if (s->works[w].call != CALL_NONE)
 			fill(t, w, free_from);
 		if (s->works[w].end > free_from)
@@ -171,10 +172,8 @@ int work_times(const struct session *s, struct work_times **times)
 	int err;
 
 	*times = NULL;
-	t.times = calloc(s->works_count + 1, sizeof(*t.times));
+	t.times = malloc((s->works_count + 1) * sizeof(*t.times));
 	err = t.times ? find_overheads(&t) : -ENOMEM;
-	for (size_t i = 0; i < s->works_count && !err; i++)
-		t.times[i] = (struct work_times){ NA_TIME, NA_TIME, NA_TIME, NA_TIME, 0, 0 };
 	for (size_t i = 0; i < s->streams_count && !err; i++)
 		err = time_stream(&t, &s->streams[i]);
 	if (!err)

@@ -43,6 +43,7 @@ static int device_add(struct session_builder *b, const struct record_device *r, 
 		return -ENOMEM;
 	}
 	*out = (uint32_t)s->devices_count++;
+	b->works.recent = NO_INDEX; /* its device may be another one now */
 	return map_put(&b->works.device_of, r->pid, r->ordinal, *out);
 }
 
@@ -135,23 +136,26 @@ static int stream_add(struct session_builder *b, const struct record_work *r, ui
 static int stream_of(struct session_builder *b, const struct record_work *r, uint32_t *out)
 {
 	struct works_builder *w = &b->works;
-	uint32_t device = map_get(&w->device_of, r->pid, r->device);
 	const struct raw_stream *last = w->recent < w->raw_count ? &w->raw[w->recent] : NULL;
-	uint64_t key_a = (uint64_t)r->pid << 32 | device;
-	uint64_t key_b = (uint64_t)r->context << 32 | r->stream;
+	uint64_t key_a, key_b = (uint64_t)r->context << 32 | r->stream;
+	uint32_t device, at;
 	int err = 0;
 
-	if (!last || last->pid != r->pid || last->device != device ||
-	    last->context != r->context || last->id != r->stream) {
-		if (device == MAP_NONE) /* it will be the next one */
-			key_a = (uint64_t)r->pid << 32 | (uint32_t)b->s->devices_count;
-		w->recent = map_get(&w->stream_of, key_a, key_b);
-		if (w->recent == MAP_NONE) {
-			w->recent = (uint32_t)w->raw_count;
-			err = stream_add(b, r, key_a, key_b);
-		}
+	if (last && last->pid == r->pid && last->context == r->context && last->id == r->stream &&
+	    b->s->devices[last->device].about.ordinal == r->device) {
+		*out = w->recent;
+		return 0;
 	}
-	*out = w->recent;
+	device = map_get(&w->device_of, r->pid, r->device);
+	if (device == MAP_NONE) /* it will be the next one */
+		device = (uint32_t)b->s->devices_count;
+	key_a = (uint64_t)r->pid << 32 | device;
+	at = map_get(&w->stream_of, key_a, key_b);
+	if (at == MAP_NONE) {
+		at = (uint32_t)w->raw_count;
+		err = stream_add(b, r, key_a, key_b);
+	}
+	*out = w->recent = at;
 	return err;
 }
 

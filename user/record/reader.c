@@ -15,9 +15,9 @@
 #include "util/beside.h"
 
 /* Of a batch of several chunks, at most; of one there may be more. */
-#define BATCH_BYTES (1u << 20) /* once decompressed */
+#define BATCH_BYTES (4u << 20) /* once decompressed */
 #define BATCH_RECORDS 16384    /* but events */
-#define BATCH_WORTH (128u << 10) /* bytes; of fewer a thread costs more than it saves */
+#define BATCH_WORTH (64u << 10) /* bytes; of fewer a thread costs more than it saves */
 
 struct buffer {
 	uint8_t *data;
