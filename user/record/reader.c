@@ -287,7 +287,7 @@ static int decode(struct reader *r, struct batch *b, const struct chunk *c, uint
 static int next_chunk(struct reader *r, struct batch *b, bool *full)
 {
 	struct chunk c = {0};
-	uint8_t *raw;
+	uint8_t *raw = NULL;
 	bool known;
 	int err = read_chunk_header(r, &c);
 
@@ -299,7 +299,8 @@ static int next_chunk(struct reader *r, struct batch *b, bool *full)
 	err = read_chunk(r, &c);
 	if (!err && !b->used)
 		err = reserve(&b->raw, c.raw > BATCH_BYTES ? c.raw : BATCH_BYTES);
-	raw = b->raw.data + b->used;
+	if (!err)
+		raw = b->raw.data + b->used;
 	known = c.kind == CHUNK_INDEX || c.kind == RECORD_EVENTS || meta_known(c.kind);
 	if (!err && known)
 		err = decode(r, b, &c, raw);
