@@ -343,7 +343,7 @@ def unshared(tmp_path, *how):
     gbpf.wait_until(lambda: list(tmp_path.glob("truth.*")))
     time.sleep(0.3)
     pid = int((children.read_text().split() or [process.pid])[0])
-    done, rec = attach(tmp_path, "-p", pid)
+    done, rec = attach(tmp_path, "-p", pid, "--cupti-calls")
     assert process.wait() == 0
     return done, rec, pid, next(iter(gbpf.truths(tmp_path).values()))
 

@@ -23,6 +23,7 @@ struct machine {
 	int64_t kernel_ns, gap_ns;
 	int64_t switching;	   /* told; 0: not */
 	bool alike;		   /* one kernel in one form */
+	bool one_form;		   /* several kernels, each with the same grid */
 	bool shared;		   /* threads launch to one another's streams */
 	bool dropped;		   /* it is told that records were lost */
 };
@@ -110,8 +111,9 @@ static void act(struct run *r, unsigned thread)
 		feed_end(r->g.f, a->end, F_ASYNC, SP, 0);
 		return;
 	}
-	feed_launched(r->g.f, a->begin, a->end, 0xabc + kind, 0x1000 + slot, 8 << kind, 128, 0);
-	work_of(r, a, slot, 7 + slot + 256 * life, 1 + kind);
+	feed_launched(r->g.f, a->begin, a->end, 0xabc + kind, 0x1000 + slot,
+		      m->one_form ? 8 : 8 << kind, 128, 0);
+	work_of(r, a, slot, 7 + slot + 256 * life, (m->one_form ? 5 : 1) + kind);
 }
 
 /* The thread whose call the driver takes next, or that waits. */
@@ -152,9 +154,9 @@ static struct session *run(struct feed *f, const struct machine *m, struct gpu_t
 
 	feed_start(f);
 	feed_window(f, 1, 90000 * (int64_t)MS);
-	for (uint32_t i = 0; i < 4; i++)
-		feed_shape(f, 1 + i, (const char *[]){ "_Z1av", "_Z1bv", "_Z1cv", "_Z1dv" }[i],
-			   8 << i, 128);
+	for (uint32_t i = 0; i < 8; i++)
+		feed_shape(f, 1 + i, (const char *[]){ "_Z1av", "_Z1bv", "_Z1cv", "_Z1dv" }[i % 4],
+			   i < 4 ? 8 << i : 8, 128);
 	for (unsigned i = 0; i < m->threads; i++)
 		plan(&r, &r.actors[i], 1000 * (int64_t)MS);
 	begin_window(&r);
@@ -224,6 +226,9 @@ static void one_thread(void **state)
 	expect((struct machine){ .sync = 50, .more = 9, .first_id = -1000u }, 1000);
 	/* what the kernels are tells it, without a wait */
 	expect((struct machine){ .before = 100, .kernel_ns = 9000 }, 1000);
+	/* that one handle is one kernel */
+	expect((struct machine){ .before = 40, .flying = 3, .kernel_ns = 9000, .one_form = true },
+	       1000);
 	/* calls under way when it began to be recorded count, or not */
 	for (unsigned flying = 0; flying < 9; flying++)
 		expect((struct machine){ .before = 100, .flying = flying, .sync = 70 },
