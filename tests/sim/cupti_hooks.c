@@ -63,9 +63,10 @@ static uint32_t next_id(void)
 	return id;
 }
 
+/* Also of a call that was under way when something began to be recorded. */
 static uint32_t number(void)
 {
-	return by_launch() && atomic_load(&cupti.enabled) ? next_id() : 0;
+	return atomic_load(&cupti.enabled) ? next_id() : 0;
 }
 
 static void enter(struct sim_call *c)
