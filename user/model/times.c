@@ -172,7 +172,7 @@ int work_times(const struct session *s, struct work_times **times)
 	int err;
 
 	*times = NULL;
-	t.times = malloc((s->works_count + 1) * sizeof(*t.times));
+	t.times = calloc(s->works_count + 1, sizeof(*t.times));
 	err = t.times ? find_overheads(&t) : -ENOMEM;
 	for (size_t i = 0; i < s->streams_count && !err; i++)
 		err = time_stream(&t, &s->streams[i]);
