@@ -26,9 +26,6 @@ collect_ignore_glob = ["gpu/*"]
 os.environ.setdefault("TRACE_PROCESSOR", shutil.which("trace_processor_shell") or "")
 if not os.environ["TRACE_PROCESSOR"]:
     collect_ignore_glob.append("*/test_trace_processor.py")
-READERS = BUILD / "python-readers"
-if not (READERS / "readers.txt").exists():  # tools/install-deps long gets them
-    collect_ignore_glob += [f"*/test_{name}.py" for name in ("hta", "hta_live", "tensorboard")]
 
 MARKS = {
     "parallel": "an integration test that may run beside others",

@@ -53,7 +53,8 @@ const struct opt trace_opts[] = {
 	 .help = "Record as well when each kernel, copy and set ran on the GPU. CUPTI tells it, "
 		 "from a small library inside the process: a command loads it by itself, into "
 		 "running processes it is injected. Where another profiler is or may be in the "
-		 "process, it stays away. The library and CUPTI stay in the process. See "
+		 "process, it stays away. The library and CUPTI stay in the process, in "
+		 "which a launch takes half a microsecond longer from then on. See "
 		 "docs/gpu-time.md."},
 	{.name = "gpu-window", .type = OPT_DURATION, .arg = "SECONDS", FIELD(gpu.window),
 	 .help = "With --gpu-time: record the GPU for so long in each process, at the most "

@@ -11,7 +11,6 @@
 #include "util/beside.h"
 
 #define LEAST_WINDOW 50000000 /* ns; nor does a shorter look */
-#define WORKS_BESIDE 10000   /* of more a thread looks at them, another one at the calls */
 #define UNMATCHED 0.01	      /* of works without a call, or the reverse: idle time is not known */
 
 const char *const diag_severity_words[] = { "info", "notice", "warning" };
@@ -216,7 +215,7 @@ static int look_at(const struct session *s, uint32_t process, struct ranks *rank
 	out->job = UINT32_MAX;
 	diag_facts_begin(&l->facts, s, process);
 	if (shares_have_gpu(s, process))
-		beside_begin(&gpu, gpu_run, &l->facts, s->works_count > WORKS_BESIDE);
+		beside_begin(&gpu, gpu_run, &l->facts, s->works_count > BESIDE_WORKS);
 	err = look_at_calls(l, &feed, &out->steps);
 	gpu_err = beside_end(&gpu);
 	if (!err)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 
 #include "gpu/private.h"
+#include "util/thread.h"
 
 #define SECOND 1000000000LL
 #define END_NS SECOND /* that the end of the thread is waited for */
@@ -192,20 +192,6 @@ static void *loop(void *arg)
 }
 
 /* Signals are for the threads that wait for them. */
-static int thread_start(struct gpu_sampler *s)
-{
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	err = pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (err)
-		return -err;
-	err = pthread_create(&s->thread, NULL, loop, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -err;
-}
-
 int gpu_sampler_new(struct gpu_sampler **out, int64_t interval_ns)
 {
 	struct gpu_sampler *s = calloc(1, sizeof(*s));
@@ -223,7 +209,7 @@ int gpu_sampler_new(struct gpu_sampler **out, int64_t interval_ns)
 	pthread_cond_init(&s->wake, &attr);
 	pthread_cond_init(&s->told, &attr);
 	pthread_condattr_destroy(&attr);
-	err = thread_start(s);
+	err = thread_quiet(&s->thread, loop, s);
 	if (err)
 		sampler_destroy(s);
 	else

@@ -2,7 +2,6 @@
 #include "model/internal.h"
 #include "util/beside.h"
 
-#define STREAMS_BESIDE 10000 /* works, of more the streams are found beside the calls */
 
 int session_builder_new(struct session_builder **out)
 {
@@ -51,24 +50,20 @@ static void bound_lives(struct session *s)
 	}
 }
 
-static int streams_run(void *builder)
+static int calls_run(void *builder)
 {
-	return builder_streams(builder);
-}
+	struct session_builder *b = builder;
+	int err = builder_names(b);
 
-/* Calls and works each for themselves: neither knows of the other before the join. */
-static int both_sides(struct session_builder *b)
-{
-	struct beside streams;
-	int err, streams_err;
-
-	beside_begin(&streams, streams_run, b, b->s->works_count > STREAMS_BESIDE);
-	err = builder_names(b);
 	if (!err)
 		err = builder_pair(b);
 	builder_cut(b);
-	streams_err = beside_end(&streams);
-	return err ? err : streams_err;
+	return err;
+}
+
+static int streams_run(void *builder)
+{
+	return builder_streams(builder);
 }
 
 int session_builder_finish(struct session_builder *b, enum reader_end end, uint64_t lost_bytes,
@@ -82,7 +77,8 @@ int session_builder_finish(struct session_builder *b, enum reader_end end, uint6
 	if (!err)
 		err = builder_windows(b);
 	if (!err)
-		err = both_sides(b);
+		/* neither knows of the other before the join */
+		err = beside_both(calls_run, b, streams_run, b, b->s->works_count > BESIDE_WORKS);
 	if (!err)
 		err = builder_covers(b);
 	if (!err)

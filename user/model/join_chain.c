@@ -11,7 +11,6 @@
 #include "util/beside.h"
 
 #define OF_THREAD (1ull << 63) /* no address of the process's is that high */
-#define WORKS_BESIDE 5000 /* of more a part, two threads share the work */
 
 enum mark {
 	MARK_PER_THREAD = 1, MARK_WAIT_ALL = 2, MARK_WAIT_STREAM = 4, MARK_CAPTURE = 8,
@@ -146,14 +145,17 @@ static bool link_after(const struct link *a, const struct link *b)
 #define RUNS_AFTER(a, b, ctx) link_after(a, b)
 #include "util/runs.h"
 
-int chain_sort_links(struct chain *c)
+static int order_links(void *chain)
 {
+	struct chain *c = chain;
+
 	return sort_links(c->links, c->links_count, NULL);
 }
 
 /* What is outer is found only here: beside it goes what needs it not. */
-static int find_links(struct chain *c)
+static int find_links(void *chain)
 {
+	struct chain *c = chain;
 	const struct session *s = c->j->s;
 	int err;
 
@@ -305,8 +307,9 @@ static int look_at_groups(struct chain *c)
 	return 0;
 }
 
-static int order_pieces(struct chain *c)
+static int order_pieces(void *chain)
 {
+	struct chain *c = chain;
 	size_t nodes = c->keys_count + c->j->s->streams_count, sum = 0;
 	int err = look_at_groups(c);
 
@@ -344,37 +347,15 @@ static void know_anchors(struct chain *c)
 		c->link_of[c->links[i].call] = 0;
 }
 
-static int pieces_run(void *chain)
-{
-	return chain_pieces(chain);
-}
-
-static int order_run(void *chain)
-{
-	return order_pieces(chain);
-}
-
-/* Both sides as they are found, works by their ids and calls by thread. */
+/* Both sides for themselves: works by their ids, and calls by thread. */
 static int find_both(struct chain *c)
 {
-	struct beside pieces;
-	int err, pieces_err;
-
-	beside_begin(&pieces, pieces_run, c, c->many);
-	err = find_links(c);
-	pieces_err = beside_end(&pieces);
-	return err ? err : pieces_err;
+	return beside_both(find_links, c, chain_pieces, c, c->many);
 }
 
 static int order_both(struct chain *c)
 {
-	struct beside pieces;
-	int err, pieces_err;
-
-	beside_begin(&pieces, order_run, c, c->many);
-	err = chain_sort_links(c);
-	pieces_err = beside_end(&pieces);
-	return err ? err : pieces_err;
+	return beside_both(order_links, c, order_pieces, c, c->many);
 }
 
 /* One window of the sidecar, or a part of the time that has it in the middle. */
@@ -382,13 +363,15 @@ static int chain_part(struct chain *c, const struct session_cover *cover)
 {
 	int err = find_both(c);
 
-	if (!err && c->pieces_count && c->links_count && !c->j->of[c->process].notes)
-		return chain_numbers(c, cover);
-	if (!err && c->pieces_count)
-		err = find_groups(c);
 	if (err || !c->pieces_count || !c->links_count)
 		return err;
-	err = order_both(c);
+	if (!c->j->of[c->process].notes) {
+		err = order_links(c);
+		return err ? err : chain_numbers(c, cover);
+	}
+	err = find_groups(c);
+	if (!err)
+		err = order_both(c);
 	if (err)
 		return err;
 	know_anchors(c);
@@ -438,7 +421,7 @@ int join_chain(struct join *j)
 	int err;
 
 	c.lossy = s->join.dropped || s->join.bad;
-	c.many = s->works_count / (s->covers_count + 1) > WORKS_BESIDE;
+	c.many = s->works_count / (s->covers_count + 1) > BESIDE_WORKS;
 	c.marks = calloc(s->apis_count + 1, sizeof(*c.marks));
 	c.link_of = calloc(s->calls_count + 1, sizeof(*c.link_of));
 	err = c.marks && c.link_of ? 0 : -ENOMEM;

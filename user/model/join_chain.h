@@ -72,7 +72,7 @@ static inline const struct piece *chain_piece(const struct chain *c, size_t i)
 }
 
 /* join_pieces.c: finds works and pieces of [from, to), in the order of their ids. 0 or -ENOMEM. */
-int chain_pieces(struct chain *c);
+int chain_pieces(void *chain);
 
 /* Which stream a call means by this handle. */
 uint64_t chain_stream(const struct chain *c, const struct call *call, uint64_t handle);
@@ -80,16 +80,14 @@ uint64_t chain_stream(const struct chain *c, const struct call *call, uint64_t h
 int chain_wait_add(struct chain *c, uint64_t stream, const struct call *call);
 int chain_waits(struct chain *c);
 
-/* By group, begin and call. 0 or -ENOMEM. */
-int chain_sort_links(struct chain *c);
 /* Can this call have caused these works, by all that is known of both? */
 bool chain_fits(const struct chain *c, const struct link *l, const struct piece *p);
 /* From now on they belong together. */
 void chain_take(struct chain *c, struct piece *p, const struct link *l);
 
 /*
- * join_numbers.c: makes anchors where CUPTI recorded no calls, by the works' numbers. Links
- * and pieces are there. 0 or -ENOMEM.
+ * join_numbers.c, in place of all that follows where CUPTI recorded no calls: matches by the
+ * works' numbers. Links, by begin, and pieces are there. 0 or -ENOMEM.
  */
 int chain_numbers(struct chain *c, const struct session_cover *cover);
 

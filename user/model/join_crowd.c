@@ -5,9 +5,11 @@
  * before, before all that began later, and those of one thread in their order. What fits only
  * one belongs to it, and says whose stream that is: a stream has one handle as long as it
  * lives, though a handle may be of several streams, one after the other. For launches of graphs
- * the same is so of graphs and their handles. Both are lanes here.
+ * the same is so of graphs and their handles. What has one handle, or is of one stream or
+ * graph, is a lane here.
  */
 #include "model/join_numbers.h"
+#include "util/beside.h"
 
 #define TURNS 16 /* each looks at everything once; mostly two are enough */
 #define WIDEST 256 /* places; of entries that have more, as waits have beside launches, */
@@ -24,6 +26,12 @@ struct place {
 	bool taken;
 };
 
+/* Through the entries of one lane, [first, end) of its list. */
+struct walk {
+	uint32_t first, at, end;
+	bool clear; /* they are in order, as many as the works, and fit */
+};
+
 struct crowd {
 	struct numbers *n;
 	const struct stretch *st;
@@ -32,6 +40,8 @@ struct crowd {
 	struct lanes l;
 	uint32_t *owner;   /* of lanes of pieces: one of entries, LINK_NONE, OWNER_ */
 	uint32_t *thread;  /* of threads: the last entry so far */
+	struct walk *walks; /* of lanes of entries, all 0 but while a run is looked at */
+	uint32_t *used, used_count; /* which are not */
 	uint32_t wide[MOST_WIDE], wide_count;
 };
 
@@ -42,27 +52,10 @@ static const struct call *call_of(const struct crowd *w, size_t entry)
 
 /* ---- where entries can be ---- */
 
-static int end_order(const void *pa, const void *pb)
-{
-	const int64_t *a = pa, *b = pb;
-
-	return *a < *b ? -1 : *a > *b;
-}
-
-static uint32_t ended_by(const struct crowd *w, int64_t when)
-{
-	size_t low = 0, high = w->n->entries_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (w->ends[middle] <= when)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return (uint32_t)low;
-}
+#define RUNS_SORT sort_ends
+#define RUNS_TYPE int64_t
+#define RUNS_AFTER(a, b, ctx) (*(a) > *(b))
+#include "util/runs.h"
 
 /* Those of one thread are in order. */
 static void order_threads(struct crowd *w)
@@ -83,40 +76,48 @@ static void order_threads(struct crowd *w)
 	}
 }
 
-static void find_places(struct crowd *w)
+static int find_places(void *crowd)
 {
+	struct crowd *w = crowd;
 	const struct numbers *n = w->n;
-	size_t count = n->entries_count, next = 0;
+	size_t count = n->entries_count, ended = 0, next = 0;
+	int err;
 
+	w->places = calloc(count + 1, sizeof(*w->places));
+	w->ends = calloc(count + 1, sizeof(*w->ends));
+	w->thread = calloc(n->c->j->s->threads_count + 1, sizeof(*w->thread));
+	if (!w->places || !w->ends || !w->thread)
+		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		w->ends[i] = numbers_link(n, i)->end;
-	qsort(w->ends, count, sizeof(*w->ends), end_order);
+	err = sort_ends(w->ends, count, NULL);
+	if (err)
+		return err;
 	for (size_t i = 0; i < n->c->j->s->threads_count; i++)
 		w->thread[i] = LINK_NONE;
 	for (size_t i = 0; i < count; i++) {
 		const struct entry *e = &n->entries[i];
-		const struct link *l = numbers_link(n, i);
-		struct place *p = &w->places[i];
 		uint32_t *last = &w->thread[call_of(w, i)->thread];
 
-		*p = (struct place){ .lowest = ended_by(w, l->begin), .highest = e->past - 1,
-				     .before = *last, .after = LINK_NONE };
-		if (p->lowest < e->first)
-			p->lowest = e->first;
-		for (next = i; next + 1 < e->past && numbers_link(n, next + 1)->begin < l->end;)
-			next++;
-		p->highest = (uint32_t)next;
+		/* those that had ended come before it, those that began after its end behind it */
+		ended = near_find(w->ends, sizeof(*w->ends), count, e->begin + 1, ended);
+		next = numbers_at(n, numbers_link(n, i)->end, next);
+		next = next > i ? next - 1 : i;
+		w->places[i] = (struct place){
+			.lowest = ended > e->first ? (uint32_t)ended : e->first,
+			.highest = next < e->past ? (uint32_t)next : e->past - 1,
+			.before = *last, .after = LINK_NONE };
 		if (*last != LINK_NONE)
 			w->places[*last].after = (uint32_t)i;
 		*last = (uint32_t)i;
 	}
 	order_threads(w);
+	return 0;
 }
 
-/* False: there are too many. */
+/* Those never become wider. False: there are too many. */
 static bool find_wide(struct crowd *w)
 {
-	w->wide_count = 0;
 	for (size_t i = 0; i < w->n->entries_count; i++) {
 		const struct place *p = &w->places[i];
 
@@ -183,6 +184,7 @@ static struct scan scan_of(const struct crowd *w, size_t piece)
 	size_t from = rank - e->first > WIDEST ? rank - WIDEST : e->first;
 	size_t to = e->past - rank > WIDEST ? rank + WIDEST + 1 : e->past;
 
+	w->n->checks += to - from + w->wide_count;
 	return (struct scan){ .from = from, .to = to, .next = from };
 }
 
@@ -225,6 +227,7 @@ static size_t only_piece(const struct crowd *w, size_t entry)
 	if (p->taken || from < (int64_t)w->st->from || to >= (int64_t)w->st->to ||
 	    to - from > WIDEST)
 		return SIZE_MAX;
+	w->n->checks += (uint64_t)(to - from + 1);
 	for (int64_t k = from; k <= to; k++) {
 		if (!free_piece(w, (size_t)k) || !fits(w, entry, (size_t)k))
 			continue;
@@ -235,15 +238,100 @@ static size_t only_piece(const struct crowd *w, size_t entry)
 	return found;
 }
 
+/* ---- lanes in step ---- */
+
+/* The lanes of a run's entries, each with its own. */
+static void begin_lanes(struct crowd *w, const struct entry *run)
+{
+	w->used_count = 0;
+	for (size_t i = run->first; i < run->past; i++) {
+		uint32_t lane = w->l.entry_lane[i];
+		struct walk *u = &w->walks[lane];
+
+		if (!u->end) {
+			w->used[w->used_count++] = lane;
+			u->at = u->first = w->l.entry_place[i];
+			u->clear = w->l.one_by_one[lane];
+		}
+		u->end = w->l.entry_place[i] + 1;
+	}
+}
+
+/* The next entry of the lane that owns the piece's; LINK_NONE: of none, or there are too few. */
+static uint32_t next_of(struct crowd *w, size_t piece)
+{
+	uint32_t lane = w->owner[w->l.piece_lane[piece]];
+	struct walk *u = lane < OWNER_HIDDEN ? &w->walks[lane] : NULL;
+
+	if (!u || !u->clear)
+		return LINK_NONE;
+	if (u->at < u->end)
+		return w->l.entries[u->at++];
+	u->clear = false;
+	return LINK_NONE;
+}
+
+/* Of lanes that have as many calls as works in the run, each of which fits, these are in order. */
+static bool run_in_step(struct crowd *w, const struct entry *run, size_t piece)
+{
+	size_t past = piece + run->past - run->first;
+	bool more = false;
+	uint32_t i;
+
+	begin_lanes(w, run);
+	for (size_t k = piece; k < past; k++)
+		if ((i = next_of(w, k)) != LINK_NONE &&
+		    !chain_fits(w->n->c, numbers_link(w->n, i), &w->n->c->pieces[k]))
+			w->walks[w->l.entry_lane[i]].clear = false;
+	for (uint32_t u = 0; u < w->used_count; u++) {
+		struct walk *of = &w->walks[w->used[u]];
+
+		of->clear = of->clear && of->at == of->end;
+		of->at = of->first;
+	}
+	for (size_t k = piece; k < past; k++)
+		if ((i = next_of(w, k)) != LINK_NONE && free_piece(w, k) && !w->places[i].taken) {
+			take(w, i, k);
+			more = true;
+		}
+	for (uint32_t u = 0; u < w->used_count; u++)
+		w->walks[w->used[u]] = (struct walk){ 0 };
+	return more;
+}
+
+static bool any_free(const struct crowd *w, size_t piece, size_t past)
+{
+	while (piece < past && !free_piece(w, piece))
+		piece++;
+	return piece < past;
+}
+
+static bool in_runs(struct crowd *w)
+{
+	const struct stretch *st = w->st;
+	bool more = false;
+
+	for (size_t k = st->from; k < st->to;) {
+		size_t at = (size_t)((int64_t)k + st->offset);
+		const struct entry *e = &w->n->entries[at];
+		size_t past = k + e->past - at;
+
+		/* all of a run, or it is not known which of its works are there */
+		if (e->first == at && past <= st->to && any_free(w, k, past))
+			more |= run_in_step(w, e, k);
+		k = past;
+	}
+	return more;
+}
+
 /* ---- whose a stream is ---- */
 
 /* Pieces of a lane from piece on, and entries of one from at on, in step: do all fit? */
 static bool in_step(const struct crowd *w, size_t piece, uint32_t lane, uint32_t at)
 {
-	uint32_t own = w->l.piece_lane[piece], end = w->l.pieces_at[own + 1];
-	uint32_t i = lanes_place(w->l.pieces, w->l.pieces_at[own], end, (uint32_t)piece);
+	uint32_t i = w->l.piece_place[piece], end = w->l.pieces_at[w->l.piece_lane[piece] + 1];
 
-	for (; i < end && w->l.pieces[i] < w->st->to; i++)
+	for (; i < end && w->l.pieces[i] < w->st->to; i++, w->n->checks++)
 		if (at == w->l.entries_at[lane + 1] || !free_piece(w, w->l.pieces[i]) ||
 		    !fits(w, w->l.entries[at++], w->l.pieces[i]))
 			return false;
@@ -252,8 +340,7 @@ static bool in_step(const struct crowd *w, size_t piece, uint32_t lane, uint32_t
 
 static void take_in_step(struct crowd *w, size_t piece, uint32_t at)
 {
-	uint32_t own = w->l.piece_lane[piece], end = w->l.pieces_at[own + 1];
-	uint32_t i = lanes_place(w->l.pieces, w->l.pieces_at[own], end, (uint32_t)piece);
+	uint32_t i = w->l.piece_place[piece], end = w->l.pieces_at[w->l.piece_lane[piece] + 1];
 
 	for (; i < end && w->l.pieces[i] < w->st->to; i++)
 		take(w, w->l.entries[at++], w->l.pieces[i]);
@@ -266,9 +353,7 @@ static bool find_owner(struct crowd *w, size_t piece)
 	uint32_t found = LINK_NONE, first = 0, entry;
 
 	while ((entry = scan_next(w, &s, piece)) != LINK_NONE) {
-		uint32_t lane = w->l.entry_lane[entry];
-		uint32_t at = lanes_place(w->l.entries, w->l.entries_at[lane],
-					  w->l.entries_at[lane + 1], entry);
+		uint32_t lane = w->l.entry_lane[entry], at = w->l.entry_place[entry];
 
 		if (w->l.one_by_one[lane] && !in_step(w, piece, lane, at))
 			continue;
@@ -285,12 +370,17 @@ static bool find_owner(struct crowd *w, size_t piece)
 
 /* ---- all of it ---- */
 
+static bool spent(const struct crowd *w)
+{
+	return w->n->checks > NUMBERS_CHECKS;
+}
+
 static bool turn(struct crowd *w)
 {
 	const struct stretch *st = w->st;
 	bool more = false;
 
-	for (size_t k = st->from; k < st->to; k++) {
+	for (size_t k = st->from; k < st->to && !spent(w); k++) {
 		uint32_t entry = free_piece(w, k) ? only_entry(w, k) : LINK_NONE;
 
 		if (entry == LINK_NONE)
@@ -298,12 +388,12 @@ static bool turn(struct crowd *w)
 		take(w, entry, k);
 		more = true;
 	}
-	for (int64_t i = (int64_t)st->from + st->offset; i < (int64_t)st->to + st->offset; i++) {
-		size_t piece = only_piece(w, (size_t)i);
+	for (size_t k = st->from; k < st->to && !spent(w); k++) {
+		size_t i = (size_t)((int64_t)k + st->offset), piece = only_piece(w, i);
 
 		if (piece == SIZE_MAX)
 			continue;
-		take(w, (size_t)i, piece);
+		take(w, i, piece);
 		more = true;
 	}
 	return more;
@@ -316,16 +406,16 @@ static bool owners(struct crowd *w)
 	for (size_t k = w->st->from; k < w->st->to; k++) {
 		uint32_t *owner = &w->owner[w->l.piece_lane[k]];
 
-		if (!free_piece(w, k) || *owner != LINK_NONE)
+		if (!free_piece(w, k) || *owner != LINK_NONE || spent(w))
 			continue;
 		if (find_owner(w, k))
 			more = true;
 		else if (*owner == LINK_NONE)
 			*owner = OWNER_HIDDEN;
 	}
-	for (uint32_t i = 0; i < w->l.piece_lanes; i++)
-		if (w->owner[i] == OWNER_HIDDEN)
-			w->owner[i] = LINK_NONE;
+	for (size_t k = w->st->from; k < w->st->to; k++)
+		if (w->owner[w->l.piece_lane[k]] == OWNER_HIDDEN)
+			w->owner[w->l.piece_lane[k]] = LINK_NONE;
 	return more;
 }
 
@@ -334,8 +424,6 @@ static bool begin_stretch(struct crowd *w)
 {
 	bool open = false;
 
-	for (uint32_t i = 0; i < w->l.piece_lanes; i++)
-		w->owner[i] = LINK_NONE;
 	for (size_t k = w->st->from; k < w->st->to; k++) {
 		size_t at = (size_t)((int64_t)k + w->st->offset);
 
@@ -349,15 +437,23 @@ static bool begin_stretch(struct crowd *w)
 	return open;
 }
 
+static int lanes_run(void *crowd)
+{
+	struct crowd *w = crowd;
+
+	return numbers_lanes(w->n, &w->l);
+}
+
 static int make_room(struct crowd *w)
 {
-	const struct numbers *n = w->n;
-
-	w->places = calloc(n->entries_count + 1, sizeof(*w->places));
-	w->ends = calloc(n->entries_count + 1, sizeof(*w->ends));
 	w->owner = calloc(w->l.piece_lanes + 1, sizeof(*w->owner));
-	w->thread = calloc(n->c->j->s->threads_count + 1, sizeof(*w->thread));
-	return w->places && w->ends && w->owner && w->thread ? 0 : -ENOMEM;
+	w->walks = calloc(w->l.entry_lanes + 1, sizeof(*w->walks));
+	w->used = calloc(w->l.entry_lanes + 1, sizeof(*w->used));
+	if (!w->owner || !w->walks || !w->used)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w->l.piece_lanes; i++)
+		w->owner[i] = LINK_NONE;
+	return 0;
 }
 
 static bool any_crowd(const struct numbers *n)
@@ -371,27 +467,29 @@ static bool any_crowd(const struct numbers *n)
 int numbers_crowds(struct numbers *n)
 {
 	struct crowd w = { .n = n };
+	bool go_on;
 	int err;
 
 	if (!any_crowd(n))
 		return 0;
-	err = numbers_lanes(n, &w.l);
+	n->checks = 0;
+	err = beside_both(find_places, &w, lanes_run, &w, n->c->many);
 	if (!err)
 		err = make_room(&w);
-	if (!err) {
-		find_places(&w);
-		for (size_t i = 0; i < n->stretches_count && find_wide(&w); i++) {
-			w.st = &n->stretches[i];
-			if (!w.st->known || !begin_stretch(&w))
-				continue;
-			for (int t = 0; t < TURNS && (turn(&w) || owners(&w)); t++)
-				;
-		}
+	go_on = !err && find_wide(&w);
+	for (size_t i = 0; i < n->stretches_count && go_on; i++) {
+		w.st = &n->stretches[i];
+		if (!w.st->known || !begin_stretch(&w))
+			continue;
+		for (int t = 0; t < TURNS && (in_runs(&w) || turn(&w) || owners(&w)); t++)
+			;
 	}
 	numbers_lanes_free(&w.l);
 	free(w.places);
 	free(w.ends);
 	free(w.owner);
 	free(w.thread);
+	free(w.walks);
+	free(w.used);
 	return err;
 }

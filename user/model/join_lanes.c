@@ -41,16 +41,21 @@ static int find_lanes(const struct numbers *n, struct lanes *l)
 	return err;
 }
 
-/* list becomes the indices of lane, those of one together, and at[l] where those of l begin. */
+/*
+ * list becomes the indices of lane, those of one together, at[l] where those of l begin, and
+ * place where in list each is.
+ */
 static void list_lanes(const uint32_t *lane, size_t count, uint32_t lanes, uint32_t *list,
-		       uint32_t *at)
+		       uint32_t *at, uint32_t *place)
 {
 	for (size_t i = 0; i < count; i++)
 		at[lane[i] + 2]++;
 	for (uint32_t l = 0; l < lanes; l++)
 		at[l + 2] += at[l + 1];
-	for (size_t i = 0; i < count; i++)
-		list[at[lane[i] + 1]++] = (uint32_t)i;
+	for (size_t i = 0; i < count; i++) {
+		place[i] = at[lane[i] + 1]++;
+		list[place[i]] = (uint32_t)i;
+	}
 }
 
 static void find_one_by_one(const struct numbers *n, struct lanes *l)
@@ -64,26 +69,16 @@ static void find_one_by_one(const struct numbers *n, struct lanes *l)
 	}
 }
 
-uint32_t lanes_place(const uint32_t *list, uint32_t from, uint32_t to, uint32_t value)
-{
-	while (from < to) {
-		uint32_t middle = from + (to - from) / 2;
-
-		if (list[middle] < value)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
-}
-
 static bool make_room(const struct numbers *n, struct lanes *l)
 {
 	l->entry_lane = calloc(n->entries_count + 1, sizeof(*l->entry_lane));
 	l->piece_lane = calloc(n->c->pieces_count + 1, sizeof(*l->piece_lane));
 	l->entries = calloc(n->entries_count + 1, sizeof(*l->entries));
 	l->pieces = calloc(n->c->pieces_count + 1, sizeof(*l->pieces));
-	return l->entry_lane && l->piece_lane && l->entries && l->pieces;
+	l->entry_place = calloc(n->entries_count + 1, sizeof(*l->entry_place));
+	l->piece_place = calloc(n->c->pieces_count + 1, sizeof(*l->piece_place));
+	return l->entry_lane && l->piece_lane && l->entries && l->pieces && l->entry_place &&
+	       l->piece_place;
 }
 
 int numbers_lanes(struct numbers *n, struct lanes *l)
@@ -97,8 +92,10 @@ int numbers_lanes(struct numbers *n, struct lanes *l)
 	l->one_by_one = calloc(l->entry_lanes + 1, sizeof(*l->one_by_one));
 	if (!l->entries_at || !l->pieces_at || !l->one_by_one)
 		return -ENOMEM;
-	list_lanes(l->entry_lane, n->entries_count, l->entry_lanes, l->entries, l->entries_at);
-	list_lanes(l->piece_lane, n->c->pieces_count, l->piece_lanes, l->pieces, l->pieces_at);
+	list_lanes(l->entry_lane, n->entries_count, l->entry_lanes, l->entries, l->entries_at,
+		   l->entry_place);
+	list_lanes(l->piece_lane, n->c->pieces_count, l->piece_lanes, l->pieces, l->pieces_at,
+		   l->piece_place);
 	find_one_by_one(n, l);
 	return 0;
 }
@@ -109,6 +106,8 @@ void numbers_lanes_free(struct lanes *l)
 	free(l->piece_lane);
 	free(l->entries);
 	free(l->pieces);
+	free(l->entry_place);
+	free(l->piece_place);
 	free(l->entries_at);
 	free(l->pieces_at);
 	free(l->one_by_one);

@@ -9,6 +9,7 @@
  * no work, it changes, and around that place what may be either way stays open.
  */
 #include "model/join_numbers.h"
+#include "util/beside.h"
 
 #define MOST_OFFSETS 4096  /* as many launches as wait for a GPU, several times over */
 #define AROUND 64	   /* at a change */
@@ -16,7 +17,7 @@
 #define LEAST 8		   /* pairs that tell an offset, where the window has more */
 #define MOST_RANGE 256	   /* of all the offsets of a window */
 #define NEAR 2		   /* beyond those that were found */
-#define MOST_CHECKS 400000000 /* some seconds */
+#define LOOKED_AT 65536   /* pieces, when looked at more closely */
 #define UNKNOWN_NS 100000000 /* how long switching on may have taken, where it is not said */
 #define NOT_SAID INT64_MIN
 
@@ -42,12 +43,12 @@ static int find_entries(struct numbers *n)
 
 		if (!graphs && join_sort(c->j->s, &c->j->s->calls[l->call]) == SORT_GRAPH)
 			continue;
-		*e = (struct entry){ .link = (uint32_t)i, .until = l->until,
+		*e = (struct entry){ .begin = l->begin, .until = l->until, .link = (uint32_t)i,
 				     .first = (uint32_t)n->entries_count };
-		if (n->entries_count && l->begin < end)
-			*e = (struct entry){ .link = (uint32_t)i, .first = e[-1].first,
-					     .until = l->until > e[-1].until ? l->until :
-									       e[-1].until };
+		if (n->entries_count && l->begin < end) {
+			e->first = e[-1].first;
+			e->until = l->until > e[-1].until ? l->until : e[-1].until;
+		}
 		n->entries_count++;
 		end = l->end > end ? l->end : end;
 	}
@@ -84,27 +85,11 @@ bool numbers_fit(const struct numbers *n, size_t piece, int64_t entry)
 	e = &n->entries[entry];
 	if (numbers_alone(e))
 		return chain_fits(n->c, numbers_link(n, (size_t)entry), p);
-	return p->begin >= numbers_link(n, e->first)->begin - slack &&
+	return p->begin >= n->entries[e->first].begin - slack &&
 	       p->begin <= e->until + slack;
 }
 
 /* ---- which offsets may be ---- */
-
-/* The first entry that begins then or later. */
-static size_t entry_at(const struct numbers *n, int64_t when)
-{
-	size_t low = 0, high = n->entries_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (numbers_link(n, middle)->begin < when)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
 
 static int set_offsets(struct numbers *n, int64_t from, int64_t to)
 {
@@ -138,10 +123,10 @@ static int begin_offsets(struct numbers *n)
 {
 	const struct chain *c = n->c;
 	int64_t took = n->cover->switching > 0 ? n->cover->switching : UNKNOWN_NS;
-	size_t after = entry_at(n, n->cover->begin), from = after;
-	size_t to = entry_at(n, c->pieces[0].begin + c->j->slack + 1);
+	size_t after = numbers_at(n, n->cover->begin, 0), from = after;
+	size_t to = numbers_at(n, c->pieces[0].begin + c->j->slack + 1, after);
 
-	while (from && numbers_link(n, n->entries[from - 1].first)->begin >
+	while (from && n->entries[n->entries[from - 1].first].begin >
 			       n->cover->begin - took - UNKNOWN_NS)
 		from--;
 	while (from < after && numbers_link(n, from)->end <= n->cover->begin - took)
@@ -172,6 +157,43 @@ static int change_offsets(struct numbers *n)
 	return set_offsets(n, lowest - AROUND, highest + AROUND);
 }
 
+/* Pieces [from, to) by one offset: at becomes the first that does not fit, or to. */
+struct check {
+	const struct numbers *n;
+	size_t from, to, at;
+	int64_t offset;
+};
+
+static int check_run(void *check)
+{
+	struct check *c = check;
+
+	for (c->at = c->from; c->at < c->to; c->at++)
+		if (!numbers_fit(c->n, c->at, (int64_t)c->at + c->offset))
+			break;
+	return 0;
+}
+
+/* The first piece from there on that does not fit the only offset; block by block. */
+static size_t check_all(struct numbers *n, size_t from)
+{
+	size_t count = n->c->pieces_count, block = 64;
+
+	for (; from < count; block *= 2) {
+		size_t to = count - from > block ? from + block : count;
+		size_t half = from + (to - from) / 2;
+		struct check first = { n, from, half, half, n->offsets[0] };
+		struct check second = { n, half, to, to, n->offsets[0] };
+
+		n->checks += to - from;
+		(void)beside_both(check_run, &first, check_run, &second, to - from > BESIDE_WORKS);
+		if (first.at < half || second.at < to)
+			return first.at < half ? first.at : second.at;
+		from = to;
+	}
+	return count;
+}
+
 /* Leaves those that fit all of [from, to) and returns to: the first piece that none fits. */
 static size_t narrow(struct numbers *n, size_t from)
 {
@@ -179,7 +201,7 @@ static size_t narrow(struct numbers *n, size_t from)
 		size_t kept = 0;
 
 		n->checks += n->offsets_count;
-		if (n->checks > MOST_CHECKS)
+		if (n->checks > NUMBERS_CHECKS)
 			break;
 		for (size_t o = 0; o < n->offsets_count; o++) {
 			int64_t offset = n->offsets[o];
@@ -193,6 +215,8 @@ static size_t narrow(struct numbers *n, size_t from)
 		if (!kept)
 			return i;
 		n->offsets_count = kept;
+		if (kept == 1 && i + 1 < n->c->pieces_count)
+			return check_all(n, i + 1);
 	}
 	return n->c->pieces_count;
 }
@@ -236,12 +260,14 @@ static int consistent(struct numbers *n, size_t from, size_t to, int64_t offset,
 	return err;
 }
 
-/* Leaves those offsets with which names and streams come out the same everywhere. */
+/* Leaves those offsets with which names and streams come out the same wherever they are. */
 static int look_closely(struct numbers *n, size_t from, size_t to)
 {
 	size_t kept = 0;
 	int err = 0;
 
+	if (to - from > LOOKED_AT)
+		to = from + LOOKED_AT;
 	for (size_t o = 0; o < n->offsets_count && !err; o++) {
 		bool ok;
 
@@ -254,35 +280,32 @@ static int look_closely(struct numbers *n, size_t from, size_t to)
 	return err;
 }
 
-/* Pairs of calls that were alone: of others only the time says something. */
-static size_t evidence(const struct numbers *n, const struct stretch *st)
+/* Enough pairs of calls that were alone: of others only the time says something. */
+static bool is_shown(const struct numbers *n, const struct stretch *st)
 {
 	size_t count = 0;
 
-	for (size_t k = st->from; k < st->to; k++)
+	for (size_t k = st->from; k < st->to && count < LEAST; k++)
 		count += numbers_alone(&n->entries[(int64_t)k + st->offset]);
-	return count;
+	return count >= LEAST;
 }
 
-/* It is of all pieces, and every call wholly in the window has its own: nothing is missing. */
+static bool any_inside(const struct numbers *n, int64_t from, int64_t to)
+{
+	for (int64_t i = from < 0 ? 0 : from; i < to; i++)
+		if (n->entries[i].begin >= n->cover->begin &&
+		    numbers_link(n, (size_t)i)->end <= n->cover->end)
+			return true;
+	return false;
+}
+
+/* It goes to the end, and every call wholly in the window has its own: nothing is missing there. */
 static bool complete(const struct numbers *n, const struct stretch *st)
 {
-	const struct session_cover *v = n->cover;
-	size_t count = n->c->pieces_count, inside = 0;
+	int64_t first = (int64_t)st->from + st->offset, past = (int64_t)st->to + st->offset;
 
-	if (st->from || st->to != count || n->c->lossy || !v->whole)
-		return false;
-	for (size_t i = 0; i < n->entries_count; i++) {
-		const struct link *l = numbers_link(n, i);
-		bool paired = (int64_t)i >= st->offset && i - (size_t)st->offset < count;
-
-		if (l->begin < v->begin || l->end > v->end)
-			continue;
-		if (!paired)
-			return false;
-		inside++;
-	}
-	return inside > 0;
+	return st->to == n->c->pieces_count && !n->c->lossy && n->cover->whole &&
+	       !any_inside(n, 0, first) && !any_inside(n, past, (int64_t)n->entries_count);
 }
 
 static int resolve(struct numbers *n, struct stretch *st)
@@ -298,7 +321,7 @@ static int resolve(struct numbers *n, struct stretch *st)
 		}
 	st->offset = n->offsets[0];
 	st->known = n->offsets_count == 1 && st->from < st->to &&
-		    (evidence(n, st) >= LEAST || complete(n, st));
+		    (is_shown(n, st) || complete(n, st));
 	offsets_range(n, &st->lowest, &st->highest);
 	return err;
 }
@@ -323,9 +346,9 @@ static int64_t only_offset(const struct numbers *n, size_t piece, int64_t lowest
 /*
  * Where something is missing, pieces that fit one offset only say where which one holds:
  * between two such that agree. One that does not agree with its neighbours on either side may
- * be wrong itself.
+ * be wrong itself. Of pieces [0, past).
  */
-static int trust(struct numbers *n)
+static int trust(struct numbers *n, size_t past)
 {
 	int64_t lowest = INT64_MAX, highest = INT64_MIN;
 	size_t count = n->stretches_count, agreed = 0;
@@ -338,10 +361,10 @@ static int trust(struct numbers *n)
 		highest = st->highest > highest ? st->highest : highest;
 	}
 	n->stretches_count = 0;
-	if (!count || highest - lowest > MOST_RANGE ||
-	    (size_t)(highest - lowest + 1 + 2 * NEAR) > MOST_CHECKS / n->c->pieces_count)
+	if (!past || highest - lowest > MOST_RANGE ||
+	    (size_t)(highest - lowest + 1 + 2 * NEAR) > NUMBERS_CHECKS / past)
 		return 0;
-	for (size_t k = 0; k < n->c->pieces_count; k++) {
+	for (size_t k = 0; k < past; k++) {
 		int64_t o = only_offset(n, k, lowest - NEAR, highest + NEAR);
 
 		if (o == NOT_SAID)
@@ -360,6 +383,40 @@ static int trust(struct numbers *n)
 	return 0;
 }
 
+/* From its first call in the window on, if all pieces from there on fit: nothing changes there. */
+static bool begin_inside(const struct numbers *n, struct stretch *st)
+{
+	int64_t from = (int64_t)numbers_at(n, n->cover->begin, 0) - st->offset;
+
+	from = from < 0 ? 0 : from;
+	for (int64_t k = from; k < (int64_t)st->from; k++)
+		if (!numbers_fit(n, (size_t)k, k + st->offset))
+			return false;
+	st->from = (size_t)from < st->to ? (size_t)from : st->to;
+	return true;
+}
+
+/*
+ * While kinds of records are switched on one after the other works are missing, before the
+ * window. Then its last stretch is all of it.
+ */
+static int trust_all(struct numbers *n)
+{
+	struct stretch last = n->stretches[n->stretches_count - 1];
+	int err;
+
+	if (n->stretches_count == 1 && last.known && complete(n, &last))
+		return 0;
+	if (!last.known || !begin_inside(n, &last) || !complete(n, &last))
+		return trust(n, n->c->pieces_count);
+	err = trust(n, last.from);
+	if (!err)
+		err = GROW(n->stretches, n->stretches_cap, n->stretches_count + 1);
+	if (!err)
+		n->stretches[n->stretches_count++] = last;
+	return err;
+}
+
 static int find_stretches(struct numbers *n)
 {
 	size_t count = n->c->pieces_count, from = 0;
@@ -371,21 +428,19 @@ static int find_stretches(struct numbers *n)
 		struct stretch *st;
 
 		err = GROW(n->stretches, n->stretches_cap, n->stretches_count + 1);
-		if (err || n->checks > MOST_CHECKS)
+		if (err || n->checks > NUMBERS_CHECKS)
 			break;
 		st = &n->stretches[n->stretches_count++];
-		*st = (struct stretch){ .from = from, .to = to };
+		*st = (struct stretch){ .from = from, .to = to, .checked = true };
 		err = resolve(n, st);
 		if (err)
 			break;
 		/* The one that does not fit may be wrong itself, and what follows as it was. */
-		from = to + 1;
-		if (from < count)
+		if (to > from && to + 1 < count)
 			err = change_offsets(n);
+		from = to + 1;
 	}
-	if (!err && n->stretches_count && !complete(n, n->stretches))
-		err = trust(n);
-	return err;
+	return err || !n->stretches_count ? err : trust_all(n);
 }
 
 static void take(const struct numbers *n)
@@ -399,7 +454,7 @@ static void take(const struct numbers *n)
 			size_t at = (size_t)((int64_t)k + st->offset);
 
 			if (numbers_alone(&n->entries[at]) &&
-			    numbers_fit(n, k, (int64_t)at))
+			    (st->checked || numbers_fit(n, k, (int64_t)at)))
 				chain_take(c, &c->pieces[k], numbers_link(n, at));
 		}
 	}
@@ -408,10 +463,8 @@ static void take(const struct numbers *n)
 int chain_numbers(struct chain *c, const struct session_cover *cover)
 {
 	struct numbers n = { .c = c, .cover = cover };
-	int err = chain_sort_links(c);
+	int err = find_entries(&n);
 
-	if (!err)
-		err = find_entries(&n);
 	if (!err && are_numbers(&n)) {
 		err = find_stretches(&n);
 		if (!err)

@@ -202,8 +202,9 @@ static int find_pieces(struct chain *c)
 	return err;
 }
 
-int chain_pieces(struct chain *c)
+int chain_pieces(void *chain)
 {
+	struct chain *c = chain;
 	int err = find_works(c);
 
 	return err ? err : find_pieces(c);

@@ -242,13 +242,10 @@ int chain_walk(struct chain *c)
 	size_t half = group_end(c, c->pieces_count / 2);
 	struct walker first = { .c = c, .from = 0, .to = half };
 	struct walker second = { .c = c, .from = half, .to = c->pieces_count };
-	struct beside other;
-	int err, other_err;
+	int err = beside_both(walk_groups, &first, walk_groups, &second,
+			      c->many && half < c->pieces_count);
 
-	beside_begin(&other, walk_groups, &second, c->many && half < c->pieces_count);
-	err = walk_groups(&first);
-	other_err = beside_end(&other);
 	walker_free(&first);
 	walker_free(&second);
-	return err ? err : other_err;
+	return err;
 }

@@ -3,9 +3,10 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+
+#include "util/thread.h"
 
 #define CLOSER_ROOM 16
 
@@ -46,20 +47,16 @@ static void *closer_run(void *ctx)
 int closer_new(struct closer **out)
 {
 	struct closer *c = calloc(1, sizeof(*c));
-	sigset_t all, before;
 	int err;
 
 	if (!c)
 		return -ENOMEM;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->change, NULL);
-	sigfillset(&all); /* signals are for the thread that waits for them */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&c->thread, NULL, closer_run, c);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = thread_quiet(&c->thread, closer_run, c);
 	if (err) {
 		free(c);
-		return -err;
+		return err;
 	}
 	*out = c;
 	return 0;

@@ -4,7 +4,6 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "probe/stop.h"
+#include "util/thread.h"
 
 enum held_state { HELD_FREE = 0, HELD_NEW, HELD_LOOKED };
 
@@ -193,18 +193,12 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are the main thread's. */
 static int thread_start(struct keeper *k)
 {
-	sigset_t all, before;
-	int err;
+	int err = thread_quiet(&k->thread, run, k);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&k->thread, NULL, run, k);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	k->running = !err;
-	return -err;
+	return err;
 }
 
 static int descriptors_open(struct keeper *k, int ring)

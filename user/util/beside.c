@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "util/beside.h"
 
-#include <signal.h>
 #include <stddef.h>
+
+#include "util/thread.h"
 
 static void *thread_main(void *arg)
 {
@@ -12,22 +13,10 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-static bool thread_start(struct beside *b)
-{
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&b->thread, NULL, thread_main, b);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return !err;
-}
-
 void beside_begin(struct beside *b, int (*run)(void *ctx), void *ctx, bool worth)
 {
 	*b = (struct beside){.run = run, .ctx = ctx};
-	b->threaded = worth && thread_start(b);
+	b->threaded = worth && !thread_quiet(&b->thread, thread_main, b);
 	if (!b->threaded)
 		thread_main(b);
 }
@@ -38,4 +27,16 @@ int beside_end(struct beside *b)
 		pthread_join(b->thread, NULL);
 	b->threaded = false;
 	return b->result;
+}
+
+int beside_both(int (*own)(void *ctx), void *own_ctx, int (*other)(void *ctx), void *other_ctx,
+		bool worth)
+{
+	struct beside b;
+	int err, other_err;
+
+	beside_begin(&b, other, other_ctx, worth);
+	err = own(own_ctx);
+	other_err = beside_end(&b);
+	return err ? err : other_err;
 }

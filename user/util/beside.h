@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#define BESIDE_WORKS 10000 /* works of a GPU, of which most that is done is worth a thread */
+
 /* All zero: none was begun. Stays where it is until beside_end(). */
 struct beside {
 	int (*run)(void *ctx);
@@ -24,5 +26,9 @@ void beside_begin(struct beside *b, int (*run)(void *ctx), void *ctx, bool worth
 
 /* Waits until it is done; what run() returned, and 0 if none was begun. May be repeated. */
 int beside_end(struct beside *b);
+
+/* Both are done when it returns, the other one beside; own's error, or the other's. */
+int beside_both(int (*own)(void *ctx), void *own_ctx, int (*other)(void *ctx), void *other_ctx,
+		bool worth);
 
 #endif

@@ -172,7 +172,6 @@ static bool switch_on(struct session *s, struct wire_message *answer)
 
 	if (s->window.flags & WIRE_OVERHEAD)
 		(void)enable_kind(s, CUPTI_OVERHEAD);
-	answer->window = now_ns();
 	result = anchors_begin(s);
 	if (failed(s, answer, "recording of calls cannot be enabled", result))
 		return false;
@@ -205,6 +204,7 @@ void window_off(struct session *s)
 
 void window_begin(struct session *s, int64_t length_ns, struct wire_message *answer)
 {
+	int64_t begun;
 	int result;
 
 	if (length_ns <= 0 || s->window.on) {
@@ -222,8 +222,8 @@ void window_begin(struct session *s, int64_t length_ns, struct wire_message *ans
 	s->window.flags = s->flags;
 	s->dropped = 0;
 	atomic_store(&s->strange, false);
+	begun = now_ns();
 	if (!system_threads(s, answer) || !switch_on(s, answer)) {
-		answer->window = 0;
 		window_off(s);
 		return;
 	}
@@ -236,6 +236,7 @@ void window_begin(struct session *s, int64_t length_ns, struct wire_message *ans
 	s->window.on = true;
 	s->window.until = length_ns < INT64_MAX - answer->after ? answer->after + length_ns :
 								  INT64_MAX;
+	answer->window = begun;
 	answer->type = WIRE_BEGAN;
 }
 
